@@ -1,0 +1,55 @@
+"""quasiratio: likelihood ratios and event reweighting when weights and densities may be negative.
+
+Labels: `y = 0` is the reference (denominator), `y = 1` the target (numerator);
+`ratio = q_target / q_reference`, the ratio of unit-normalised densities, which may be negative.
+
+Names are loaded when first used (PEP 562), so that `import quasiratio` is fast and needs neither
+PyTorch nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quasiratio import distributions, losses, metrics
+    from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.signed_mixture import SignedMixtureRatio
+    from quasiratio.sample import WeightedSample
+
+__all__ = [
+    "DirectRatio",
+    "SignedMixtureRatio",
+    "WeightedSample",
+    "__version__",
+    "distributions",
+    "losses",
+    "metrics",
+]
+
+_HOMES = {
+    "DirectRatio": "quasiratio.estimators.direct",
+    "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
+    "WeightedSample": "quasiratio.sample",
+}
+_SUBPACKAGES = {"distributions", "losses", "metrics"}
+
+__version__: str
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or the version
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"quasiratio.{name}")
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom needed
+
+        return version("quasiratio")
+    msg = f"module 'quasiratio' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,53 @@
+"""Exceptions and warnings that quasiratio raises.
+
+Every message has three parts: what was given, what was expected, and how to fix it. The command line
+prints a `QuasiratioError` as one sentence and exits with code 2.
+"""
+
+__all__ = [
+    "DivergenceError",
+    "DivergenceWarning",
+    "InvalidInputError",
+    "MissingExtraError",
+    "NegativeDensityWarning",
+    "NegativeWeightWarning",
+    "QuasiratioError",
+    "QuasiratioWarning",
+    "SupportWarning",
+]
+
+
+class QuasiratioError(Exception):
+    """Base class of every error that quasiratio raises on purpose."""
+
+
+class InvalidInputError(QuasiratioError, ValueError):
+    """The data or an option cannot be used; the message says why and what to do."""
+
+
+class DivergenceError(QuasiratioError, RuntimeError):
+    """The training risk ran away and no finite state of the model exists (or the user asked to stop)."""
+
+
+class MissingExtraError(QuasiratioError, ImportError):
+    """An optional dependency is needed; the message names the extra that installs it."""
+
+
+class QuasiratioWarning(UserWarning):
+    """Base class of every warning that quasiratio issues."""
+
+
+class DivergenceWarning(QuasiratioWarning):
+    """The training risk ran away; the best validated state was kept."""
+
+
+class NegativeWeightWarning(QuasiratioWarning):
+    """A loss that can only express positive ratios meets negative weights."""
+
+
+class NegativeDensityWarning(QuasiratioWarning):
+    """The estimated reference density vanishes or is negative for some events."""
+
+
+class SupportWarning(QuasiratioWarning):
+    """Target weight lies where the reference has too few events to be reweighted."""
