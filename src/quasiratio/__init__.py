@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
     from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.sign_resolved import SignResolvedRatio
     from quasiratio.estimators.signed_mixture import SignedMixtureRatio
     from quasiratio.sample import WeightedSample
 
 __all__ = [
     "DirectRatio",
+    "SignResolvedRatio",
     "SignedMixtureRatio",
     "WeightedSample",
     "__version__",
@@ -30,6 +32,7 @@ __all__ = [
 
 _HOMES = {
     "DirectRatio": "quasiratio.estimators.direct",
+    "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
     "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
     "WeightedSample": "quasiratio.sample",
 }

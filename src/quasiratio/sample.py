@@ -31,9 +31,9 @@ class WeightedSample:
     $\sum_i w_i f(x_i) / \sum_i w_i \to \int q(x) f(x)\,dx$, whatever the signs of the weights.
 
     Args:
-        features: An `(n, d)` array, a mapping of columns, a pandas frame, a structured array or an
-            awkward record array. One-dimensional arrays are taken as one feature.
-        weights: The `n` signed weights; all one when left out.
+        features: An `(n, d)` array, a mapping of columns, a pandas frame, a structured array, an awkward
+            record array or another sample. One-dimensional arrays are taken as one feature.
+        weights: The `n` signed weights; when left out those of the given sample, else all one.
         names: One name per feature; taken from the columns where there are any, else `x0, x1, ...`.
 
     Example:
@@ -54,6 +54,8 @@ class WeightedSample:
         weights: npt.ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
+        if weights is None and isinstance(features, WeightedSample):
+            weights = features.weights
         matrix, column_names = _columns_to_matrix(features)
         matrix = _checked_features(matrix)
         checked_names = _checked_names(names if names is not None else column_names, matrix.shape[1])
@@ -76,7 +78,7 @@ class WeightedSample:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def __getitem__(self, index: slice | npt.NDArray[Any]) -> Self:
+    def __getitem__(self, index: Any) -> Self:  # noqa: ANN401 - whatever NumPy takes, but one integer
         """Return the events of a slice, an index array or a mask."""
         if isinstance(index, int | np.integer):
             msg = f"Got the single index {index}; slice instead, as in sample[{index}:{index + 1}]."
@@ -170,35 +172,53 @@ def _columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: 
     if isinstance(features, WeightedSample):
         return features.features, list(features.names)
     if isinstance(features, Mapping):
-        names = [str(name) for name in features]
-        return _stacked({name: features[key] for name, key in zip(names, features, strict=True)}), names
+        return _stacked([str(name) for name in features], list(features.values()))
     if isinstance(features, np.ndarray) and features.dtype.names:
-        return _stacked({name: features[name] for name in features.dtype.names}), list(features.dtype.names)
+        return _stacked(list(features.dtype.names), [features[name] for name in features.dtype.names])
     if hasattr(features, "columns") and hasattr(features, "to_numpy"):
-        return features.to_numpy(), [str(name) for name in features.columns]
+        names = _checked_names(list(features.columns), len(features.columns))
+        return _stacked(list(names), [features[name] for name in features.columns])
     fields = getattr(features, "fields", None)
     if fields and type(features).__module__.startswith("awkward"):
-        return _stacked({name: np.asarray(features[name]) for name in fields}), list(fields)
+        return _stacked(list(fields), [features[name] for name in fields])
     return features, None
 
 
-def _stacked(columns: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _stacked(names: list[str], columns: list[Any]) -> tuple[npt.NDArray[np.float32], list[str]]:
     if not columns:
         msg = "Got no columns; expected at least one feature."
         raise InvalidInputError(msg)
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    lengths = {name: array.shape for name, array in arrays.items()}
-    if len(set(lengths.values())) != 1 or any(len(shape) != 1 for shape in lengths.values()):
-        msg = f"Got columns of shapes {lengths}; expected one-dimensional columns of one length."
+    arrays = [_numbers(column, f"column {name!r}") for name, column in zip(names, columns, strict=True)]
+    shapes = [array.shape for array in arrays]
+    if len(set(shapes)) != 1 or len(shapes[0]) != 1:
+        given = dict(zip(names, shapes, strict=True))
+        msg = f"Got columns of shapes {given}; expected one-dimensional columns of one length."
         raise InvalidInputError(msg)
-    return np.column_stack(list(arrays.values()))
+    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
+        return np.column_stack([array.astype(np.float32) for array in arrays]), names
+
+
+def _numbers(values: Any, role: str) -> npt.NDArray[Any]:  # noqa: ANN401 - whatever NumPy can read
+    """Return `values` as an array of real numbers, missing ones as NaN, or say why that cannot be."""
+    kind = getattr(getattr(values, "dtype", None), "kind", "O")
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            array = np.ma.filled(values.astype(np.float64), np.nan)
+        elif kind in "fiub" and not isinstance(values, np.ndarray):  # nullable pandas columns among them
+            array = np.asarray(values, dtype=np.float64)
+        else:
+            array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        msg = f"Got {role} with ragged or missing entries; expected a regular array of numbers. Pad or drop them."
+        raise InvalidInputError(msg) from error
+    if array.dtype.kind not in "fiub":
+        msg = f"Got {role} of type {array.dtype}; expected numbers. Encode or drop what is not a number."
+        raise InvalidInputError(msg)
+    return array
 
 
 def _checked_features(matrix: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401
-    array = np.asarray(matrix)
-    if array.dtype.kind not in "fiub":
-        msg = f"Got features of type {array.dtype}; expected numbers. Encode or drop the other columns."
-        raise InvalidInputError(msg)
+    array = _numbers(matrix, "features")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
@@ -221,8 +241,9 @@ def _checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, .
 
 
 def _require_finite_columns(matrix: npt.NDArray[np.float32], names: tuple[str, ...]) -> None:
-    if np.isfinite(matrix.sum(dtype=np.float64)):  # one pass; NaN and infinity both survive a sum
-        return
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN, which is what we look for
+        if np.isfinite(matrix.sum(dtype=np.float64)):  # one pass; NaN and infinity both survive a sum
+            return
     n_bad = np.sum(~np.isfinite(matrix), axis=0)
     offenders = ", ".join(f"{name!r} ({n} events)" for name, n in zip(names, n_bad, strict=True) if n)
     msg = (
@@ -235,10 +256,7 @@ def _require_finite_columns(matrix: npt.NDArray[np.float32], names: tuple[str, .
 def _checked_weights(weights: npt.ArrayLike | None, n_events: int) -> FloatArray:
     if weights is None:
         return np.ones(n_events)
-    array = np.asarray(weights)
-    if array.dtype.kind not in "fiub":
-        msg = f"Got weights of type {array.dtype}; expected numbers."
-        raise InvalidInputError(msg)
+    array = _numbers(weights, "weights")
     if array.shape != (n_events,):
         msg = f"Got weights of shape {array.shape} for {n_events} events; expected one weight per event."
         raise InvalidInputError(msg)

@@ -1,0 +1,81 @@
+"""Tuning the two mixture coefficients alone (RoSMM_c)."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from quasiratio.estimators.fitting import Fit
+from quasiratio.losses import RatioLoss
+from quasiratio.ratios import SignedMixtureModel
+from quasiratio.ratios.signed_mixture import SignPair, recombine
+from quasiratio.training import Pool, TrainingHistory
+
+__all__ = ["coefficient_risk", "tune_coefficients"]
+
+_CHUNK = 2**15
+_MAX_ITERATIONS = 50
+
+
+def coefficient_risk(
+    log_ratios: dict[SignPair, Tensor], pool: Pool, coefficients: Tensor, loss: RatioLoss
+) -> Tensor:
+    r"""Risk of a member as a function of $(c_0, c_1)$ with its sub-ratios fixed, `(n_members,)`."""
+    ratio = recombine(log_ratios, coefficients[:, :1], coefficients[:, 1:]).ratio
+    losses = loss.per_event(loss.link.raw(ratio), pool.classes)
+    return (losses * pool.weights).mean(dim=1)
+
+
+def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> TrainingHistory:
+    """Minimise the risk over the coefficients by L-BFGS on all training events, sub-ratios frozen.
+
+    Coefficients of a class without negative weights stay at one. A member whose validation risk would get
+    worse keeps its coefficients.
+    """
+    start = time.perf_counter()
+    training, validation = fit.signed_pools()
+    train_ratios = _log_ratios(model, fit.train_inputs)
+    held_out_ratios = _log_ratios(model, fit.validation_inputs)
+    initial = model.coefficients.detach().double()
+    is_free = torch.tensor(
+        [any(a < 0 for a, _ in model.pairs), any(b < 0 for _, b in model.pairs)], device=fit.device
+    )
+    tuned = initial.clone().requires_grad_(True)
+    optimiser = torch.optim.LBFGS([tuned], max_iter=_MAX_ITERATIONS, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        risk = coefficient_risk(train_ratios, training, torch.where(is_free, tuned, initial), loss).sum()
+        risk.backward()  # type: ignore[no-untyped-call]
+        return risk
+
+    optimiser.step(closure)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        proposal = torch.where(is_free, tuned, initial)
+        before = coefficient_risk(held_out_ratios, validation, initial, loss)
+        after = coefficient_risk(held_out_ratios, validation, proposal, loss)
+        better = after < before
+        model.coefficients.copy_(torch.where(better[:, None], proposal, initial).float())
+        train_risk = coefficient_risk(train_ratios, training, model.coefficients.double(), loss)
+    model.tuned_with = loss
+    history = TrainingHistory(stage=f"tune-coefficients:{loss.name}")
+    risk = torch.minimum(before, after)
+    history.append(1, _numpy(train_risk), _numpy(risk), 0.0, time.perf_counter() - start)
+    history.best_epoch = np.where(_numpy(better) > 0, 0, -1)
+    history.diverged = np.zeros(fit.n_members, dtype=bool)
+    return history
+
+
+@torch.inference_mode()
+def _log_ratios(model: SignedMixtureModel, inputs: Tensor) -> dict[SignPair, Tensor]:
+    chunks = [
+        model.outputs(inputs[start : start + _CHUNK]).double() for start in range(0, len(inputs), _CHUNK)
+    ]
+    return {pair: values.clone() for pair, values in model.log_ratios(torch.cat(chunks, dim=1)).items()}
+
+
+def _numpy(tensor: Tensor) -> np.typing.NDArray[np.float64]:
+    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -1,0 +1,73 @@
+"""One network, one loss."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from quasiratio.errors import NegativeWeightWarning
+from quasiratio.estimators.base import RatioEstimator, TrainedModel
+from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.sign_resolved import train_sign_resolved
+from quasiratio.losses import Pare, RatioLoss, loss_by_name
+from quasiratio.ratios import DirectModel
+from quasiratio.training import RatioObjective
+
+__all__ = ["DirectRatio"]
+
+_FIRST_ESTIMATE_STEPS = 300
+
+
+@dataclass(eq=False, repr=False)
+class DirectRatio(RatioEstimator):
+    r"""The ratio from one network and one loss, $r(x) = \mathrm{link}(z(x))$.
+
+    Takes the common hyperparameters of `RatioEstimator` as well.
+
+    Args:
+        loss: `"bce"`, `"mse"`, `"mlc"`, `"sqr"`, `"pare"`, `"revert"`, `"lsif"`, or a `RatioLoss`.
+            `revert` and `lsif` learn negative ratios wherever the reference density is positive.
+
+    Attributes:
+        loss_: The loss in use, with its parameters chosen (`Pare(eps="auto")`).
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
+        >>> y = np.repeat([0, 1], 1000)
+        >>> model = qr.DirectRatio(loss="lsif", max_steps=200, random_state=0).fit(X, y)
+        >>> bool(model.predict_ratio([[2.0]])[0] > model.predict_ratio([[-2.0]])[0])
+        True
+    """
+
+    loss: str | RatioLoss = "bce"
+
+    def _train(self, fit: Fit) -> TrainedModel:
+        loss = loss_by_name(self.loss)
+        if isinstance(loss, Pare) and loss.eps == "auto":
+            loss = loss.resolved(_first_estimate(fit))
+        if not loss.expresses_negative_ratios and np.any(fit.train_events.weights < 0):
+            _warn_positive_only(loss)
+        self.loss_ = loss
+        model = DirectModel(fit.scaling, fit.network(1), fit.n_members, loss)
+        training, validation = fit.signed_pools()
+        history = fit.train(model.network, RatioObjective(loss), [training], [validation])
+        return TrainedModel(model, (history,))
+
+
+def _first_estimate(fit: Fit) -> np.typing.NDArray[np.float64]:
+    """Return ratios of the training events from a short sign-resolved fit, which cannot diverge."""
+    short = replace(fit, settings=replace(fit.settings, max_steps=_FIRST_ESTIMATE_STEPS), n_members=1)
+    model, _ = train_sign_resolved(short)
+    return model.predict(fit.train_events.features).ratio
+
+
+def _warn_positive_only(loss: RatioLoss) -> None:
+    msg = (
+        f"The loss '{loss.name}' can only express positive ratios, and some weights are negative: where a "
+        "density is negative its risk has no lower bound. Use loss='revert' or 'lsif', or SignResolvedRatio."
+    )
+    warnings.warn(msg, NegativeWeightWarning, stacklevel=4)

@@ -1,0 +1,70 @@
+"""The sign-resolved classifier as an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from quasiratio.estimators.base import RatioEstimator, TrainedModel
+from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.tuning import checked_tune, tune_all
+from quasiratio.losses import RatioLoss
+from quasiratio.ratios import SignResolvedModel, sign_classes
+from quasiratio.training import CrossEntropyObjective, Pool, TrainingHistory
+
+__all__ = ["SignResolvedRatio", "train_sign_resolved"]
+
+
+@dataclass(eq=False, repr=False)
+class SignResolvedRatio(RatioEstimator):
+    r"""One softmax over (label, sign), $r = (\pi_{1+} - \pi_{1-}) / (\pi_{0+} - \pi_{0-})$. The default choice.
+
+    Trained with absolute weights on all events, its risk is bounded below whatever the signs of the weights
+    and densities, and the mixture coefficients come for free. Takes the common hyperparameters of
+    `RatioEstimator` as well.
+
+    Args:
+        tune: `"none"`, or `"all"` to continue with `tune_loss` from the trained classifier; the validation
+            risk never gets worse.
+        tune_loss: `"pare"`, `"lsif"`, or a `RatioLoss` that expresses negative ratios.
+
+    Attributes:
+        classes_: The (label, sign) classes that carry weight.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
+        >>> y, w = np.repeat([0, 1], 1000), rng.choice([1.0, -0.5], size=2000, p=[0.8, 0.2])
+        >>> model = qr.SignResolvedRatio(max_steps=200, random_state=0).fit(X, y, sample_weight=w)
+        >>> model.predict_ratio(X).shape
+        (2000,)
+    """
+
+    tune: Literal["none", "all"] = "none"
+    tune_loss: str | RatioLoss = "pare"
+
+    def _train(self, fit: Fit) -> TrainedModel:
+        tune, loss = checked_tune(self.tune, ("none", "all"), self.tune_loss)
+        model, history = train_sign_resolved(fit)
+        self.classes_ = model.classes
+        if tune == "none":
+            return TrainedModel(model, (history,))
+        return TrainedModel(model, (history, tune_all(model, fit, loss)))
+
+
+def train_sign_resolved(fit: Fit) -> tuple[SignResolvedModel, TrainingHistory]:
+    """Train one softmax network per member over the classes that carry weight."""
+    classes, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
+    signed_training, signed_validation = fit.signed_pools()
+    training = Pool(None, fit.tensor(classes), signed_training.weights.abs())
+    # A sign that the training data lack cannot be learned; such validation events join the other sign.
+    number = {part: index for index, part in enumerate(present)}
+    held_out, held_out_present = sign_classes(fit.validation_events.labels, fit.validation_events.weights)
+    translation = np.array([number.get(part, number[part._replace(sign=1)]) for part in held_out_present])
+    validation = Pool(None, fit.tensor(translation[held_out]), signed_validation.weights.abs())
+    model = SignResolvedModel(fit.scaling, fit.network(len(present)), fit.n_members, present)
+    history = fit.train(model.network, CrossEntropyObjective(), [training], [validation])
+    return model, history

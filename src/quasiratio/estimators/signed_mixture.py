@@ -1,0 +1,111 @@
+"""The ratio of signed mixtures as an estimator: RoSMM, RoSMM_c and RoSMM_r."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from quasiratio.estimators.base import RatioEstimator, TrainedModel
+from quasiratio.estimators.coefficients import tune_coefficients
+from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
+from quasiratio.losses import Bce, RatioLoss
+from quasiratio.ratios import SignedMixtureModel, sign_classes
+from quasiratio.ratios.signed_mixture import SignPair, sign_pairs
+from quasiratio.training import Pool, RatioObjective, normalized_per_group
+
+__all__ = ["SignedMixtureRatio"]
+
+
+@dataclass(eq=False, repr=False)
+class SignedMixtureRatio(RatioEstimator):
+    r"""RoSMM: the ratio recombined from classifiers between the parts of either sign.
+
+    With $r_{ab} = p_{1b}/p_{0a}$ learned by cross-entropy on absolute weights and
+    $c_y = \sum_{w \ge 0} w / \sum w$,
+
+    $$r = c_1 \left[\frac{c_0}{r_{++}} + \frac{1-c_0}{r_{-+}}\right]^{-1}
+        + (1-c_1) \left[\frac{c_0}{r_{+-}} + \frac{1-c_0}{r_{--}}\right]^{-1}.$$
+
+    All sub-ratios train as one batched model; those whose coefficient is zero are left out. Takes the common
+    hyperparameters of `RatioEstimator` as well.
+
+    Args:
+        tune: `"none"` (RoSMM), `"coefficients"` (RoSMM_c) or `"all"` (RoSMM_r); the validation risk of the
+            tuning loss never gets worse.
+        tune_loss: `"pare"`, `"lsif"`, or a `RatioLoss` that expresses negative ratios.
+        balanced_draw: Train each sub-ratio on equally many events of both parts, drawn at random, as the
+            paper does; by default all events are used.
+
+    Attributes:
+        coefficients_: `(n_members, 2)` array of $(c_0, c_1)$ in use.
+        pairs_: Signs (reference, target) of the sub-ratios that were trained.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
+        >>> y, w = np.repeat([0, 1], 1000), np.tile([1.0, 1.0, 1.0, -1.0], 500)
+        >>> model = qr.SignedMixtureRatio(max_steps=100, random_state=0).fit(X, y, sample_weight=w)
+        >>> len(model.pairs_), model.coefficients_.round(3).tolist()
+        (4, [[1.5, 1.5]])
+    """
+
+    tune: Literal["none", "coefficients", "all"] = "none"
+    tune_loss: str | RatioLoss = "pare"
+    balanced_draw: bool = False
+
+    def _train(self, fit: Fit) -> TrainedModel:
+        tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
+        _, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
+        pairs = sign_pairs(present)
+        rng = np.random.default_rng(self.seed_) if self.balanced_draw else None
+        training = _pair_pools(fit.train_events, fit.member_weights, pairs, rng)
+        held_out_weights = fit.tensor(fit.validation_events.weights)[None]
+        validation = _pair_pools(fit.validation_events, held_out_weights, pairs, None)
+        network = fit.network(1, n_per_member=len(pairs))
+        coefficients = _coefficients(fit.member_weights, fit.tensor(fit.train_events.labels))
+        model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients).to(fit.device)
+        histories = [fit.train(model.network, RatioObjective(Bce()), training, validation)]
+        if tune == "coefficients":
+            histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
+        elif tune == "all":
+            histories.append(tune_all(model, fit, loss))
+        self.pairs_ = pairs
+        self.coefficients_ = model.coefficients.detach().cpu().numpy().astype(np.float64)
+        return TrainedModel(model, tuple(histories))
+
+
+def _coefficients(weights: Tensor, labels: Tensor) -> Tensor:
+    r"""Return $c_y = \sum_{w \ge 0} w / \sum w$ of each member and class, `(n_members, 2)`."""
+    columns = []
+    for in_class in (~labels, labels):
+        chosen = weights[:, in_class]
+        columns.append((chosen.clamp(min=0).sum(dim=1) / chosen.sum(dim=1)).clamp(min=1.0))
+    return torch.stack(columns, dim=1).float()
+
+
+def _pair_pools(
+    events: LabelledEvents, weights: Tensor, pairs: tuple[SignPair, ...], rng: np.random.Generator | None
+) -> list[Pool]:
+    """Make one pool per sub-ratio: the events of its two parts, with absolute weights of equal sums."""
+    pools = []
+    negative = events.weights < 0
+    for reference_sign, target_sign in pairs:
+        parts = [
+            np.flatnonzero((events.labels == label) & (negative == (sign < 0)))
+            for label, sign in ((False, reference_sign), (True, target_sign))
+        ]
+        if rng is not None:
+            n_drawn = min(len(part) for part in parts)
+            parts = [rng.choice(part, n_drawn, replace=False) for part in parts]
+        # In the order of the events, which is random: validation may use the first ones only.
+        chosen = torch.from_numpy(np.sort(np.concatenate(parts))).to(weights.device)
+        labels = torch.from_numpy(events.labels).to(weights.device)[chosen]
+        pools.append(Pool(chosen, labels.float(), normalized_per_group(weights[:, chosen].abs(), labels)))
+    return pools

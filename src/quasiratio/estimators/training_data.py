@@ -1,0 +1,152 @@
+"""From the arguments of `fit` to checked training and validation arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.sample import WeightedSample
+
+__all__ = ["LabelledEvents", "checked_features", "labelled_events", "split_validation"]
+
+Float32Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LabelledEvents:
+    """Events of both classes: features, labels (true for the target) and signed weights."""
+
+    features: Float32Matrix
+    labels: npt.NDArray[np.bool_]
+    weights: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def select(self, index: npt.NDArray[Any]) -> LabelledEvents:
+        """Return the events of a mask or of an index array."""
+        return LabelledEvents(self.features[index], self.labels[index], self.weights[index])
+
+    def require_positive_sums(self, where: str) -> None:
+        """Raise unless both classes are there and their weights sum to something positive."""
+        for label, role in ((False, "reference (y = 0)"), (True, "target (y = 1)")):
+            chosen = self.weights[self.labels == label]
+            if not len(chosen):
+                msg = f"Got no events of the {role} in the {where} data; expected events of both classes."
+                raise InvalidInputError(msg)
+            total = float(chosen.sum())
+            if not total > 0:
+                msg = (
+                    f"The weights of the {role} sum to {total:.6g} in the {where} data; expected a positive "
+                    "sum. Check the sign convention of the weights and the selection."
+                )
+                raise InvalidInputError(msg)
+
+
+def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) -> Float32Matrix:  # noqa: ANN401
+    """Check features with scikit-learn's rules and ours; store or compare names and number.
+
+    Accepts what `WeightedSample` accepts. Raises with the column's name and the number of offenders.
+    """
+    names = None
+    if isinstance(features, Mapping | WeightedSample) or _has_fields(features):
+        sample = features if isinstance(features, WeightedSample) else WeightedSample(features)
+        features, names = sample.features, sample.names
+    elif hasattr(features, "columns"):
+        names = tuple(str(name) for name in features.columns)
+    known = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and not reset:
+        _require_same_names(names, tuple(known))
+    matrix: Float32Matrix = validate_data(
+        estimator, features, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False
+    )
+    if not np.isfinite(matrix.sum(dtype=np.float64)):
+        WeightedSample(matrix, names=names)  # raises, naming the columns
+    if reset and names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return matrix
+
+
+def labelled_events(
+    estimator: BaseEstimator,
+    features: Any,  # noqa: ANN401
+    labels: Any,  # noqa: ANN401
+    weights: Any,  # noqa: ANN401
+    *,
+    reset: bool,
+    where: str,
+) -> LabelledEvents:
+    """Check features, labels and weights together."""
+    matrix = checked_features(estimator, features, reset=reset)
+    if labels is None:
+        msg = "This estimator requires y to be passed, but the target y is None; expected 0 and 1 per event."
+        raise InvalidInputError(msg)
+    label_array = _checked_labels(np.asarray(labels), len(matrix))
+    weight_array = np.array(WeightedSample(np.zeros(len(matrix)), weights).weights)
+    events = LabelledEvents(matrix, label_array, weight_array)
+    events.require_positive_sums(where)
+    return events
+
+
+def split_validation(
+    events: LabelledEvents, fraction: float, rng: np.random.Generator
+) -> tuple[LabelledEvents, LabelledEvents]:
+    """Split off a random fraction for validation, alike in every label and sign."""
+    if not 0 < fraction < 1:
+        msg = f"Got validation_fraction = {fraction}; expected a number between 0 and 1."
+        raise InvalidInputError(msg)
+    held_out = np.zeros(len(events), dtype=bool)
+    parts = 2 * events.labels + (events.weights < 0)
+    for part in range(4):
+        members = np.flatnonzero(parts == part)
+        if len(members) > 1:
+            n_held_out = min(max(1, round(fraction * len(members))), len(members) - 1)
+            held_out[rng.permutation(members)[:n_held_out]] = True
+    train, validation = events.select(~held_out), events.select(held_out)
+    advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
+    for part_events, name in ((train, "training"), (validation, "validation")):
+        try:
+            part_events.require_positive_sums(name)
+        except InvalidInputError as error:
+            raise InvalidInputError(str(error) + advice) from None
+    return train, validation
+
+
+def _checked_labels(labels: npt.NDArray[Any], n_events: int) -> npt.NDArray[np.bool_]:
+    if labels.shape not in {(n_events,), (n_events, 1)}:
+        msg = f"Got labels of shape {labels.shape} for {n_events} events; expected one label per event."
+        raise InvalidInputError(msg)
+    labels = labels.reshape(-1)
+    if labels.dtype.kind not in "fiubO":
+        msg = f"Got labels of type {labels.dtype}; expected 0 (reference) and 1 (target)."
+        raise InvalidInputError(msg)
+    valid = (labels == 0) | (labels == 1)
+    if not np.all(valid):
+        others = sorted({str(value) for value in labels[~valid][:1000]})[:5]
+        msg = (
+            f"Got {int(np.sum(~valid))} labels other than 0 and 1 (such as {', '.join(others)}); "
+            "expected 0 for the reference and 1 for the target."
+        )
+        raise InvalidInputError(msg)
+    return np.asarray(labels == 1, dtype=bool)
+
+
+def _has_fields(features: Any) -> bool:  # noqa: ANN401
+    is_structured = isinstance(features, np.ndarray) and bool(features.dtype.names)
+    return is_structured or type(features).__module__.startswith("awkward")
+
+
+def _require_same_names(given: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if given != known:
+        msg = (
+            "The feature names should match those that were passed during fit: "
+            f"got {list(given)}, expected {list(known)} in this order."
+        )
+        raise InvalidInputError(msg)

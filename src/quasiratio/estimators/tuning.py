@@ -1,0 +1,61 @@
+"""Tuning a trained model as a whole, with a loss that accepts signed ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fitting import Fit
+from quasiratio.losses import Pare, RatioLoss, loss_by_name
+from quasiratio.ratios import RatioModel, RatioView
+from quasiratio.training import TrainingHistory, TunedRatioObjective
+
+__all__ = ["checked_tune", "resolved_loss", "tune_all"]
+
+_RATE_FACTOR = 0.1
+_STEP_FRACTION = 3
+
+
+def checked_tune(tune: str, choices: Sequence[str], tune_loss: str | RatioLoss) -> tuple[str, RatioLoss]:
+    """Check the options `tune` and `tune_loss`."""
+    if tune not in choices:
+        msg = f"Got tune = {tune!r}; expected one of {', '.join(choices)}."
+        raise InvalidInputError(msg)
+    loss = loss_by_name(tune_loss)
+    if not (isinstance(loss, Pare) and loss.eps == "auto") and not loss.expresses_negative_ratios:
+        msg = f"Got tune_loss = {loss.name!r}, which has no negative ratios; expected 'pare' or 'lsif'."
+        raise InvalidInputError(msg)
+    return tune, loss
+
+
+def resolved_loss(loss: RatioLoss, model: RatioModel, fit: Fit) -> RatioLoss:
+    """Let a loss with automatic parameters choose them from the trained model's ratios."""
+    if isinstance(loss, Pare) and loss.eps == "auto":
+        return loss.resolved(model.predict(fit.train_events.features).ratio)
+    return loss
+
+
+def tune_all(model: RatioModel, fit: Fit, loss: RatioLoss) -> TrainingHistory:
+    """Continue training every parameter with `loss` on signed weights, at a tenth of the rate.
+
+    The state before tuning is kept wherever no later state has a lower validation risk.
+    """
+    loss = resolved_loss(loss, model, fit)
+    training, validation = fit.signed_pools()
+    n_steps = fit.settings.n_steps(len(training))
+    settings = replace(
+        fit.settings,
+        learning_rate=_RATE_FACTOR * fit.settings.learning_rate,
+        max_steps=n_steps if fit.settings.schedule == "constant" else max(1, n_steps // _STEP_FRACTION),
+    )
+    history = fit.train(
+        RatioView(model),
+        TunedRatioObjective(loss),
+        [training],
+        [validation],
+        settings=settings,
+        keep_initial=True,
+    )
+    model.tuned_with = loss
+    return history

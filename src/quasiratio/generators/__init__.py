@@ -1,0 +1,1 @@
+"""Generators of samples whose true ratio is known."""

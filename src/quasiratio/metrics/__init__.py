@@ -1,0 +1,45 @@
+"""How well a ratio does its work, measured with weights of either sign.
+
+What to use when:
+
+- `closure`: does the reweighted reference look like the target, observable by observable?
+- `ratio_risk`, `ratio_risk_difference`: which of two ratio models is better, whatever their losses?
+- `chi_squared`, `tsallis_relative_entropy`, `sliced_wasserstein`: one distance between two samples.
+- `weight_diagnostics`, `excess_gradient_variance`: what the weights cost before anything is trained.
+- `validation_loss_area`: how slowly a training converged.
+"""
+
+from quasiratio.metrics.binning import radial_edges, uniform_edges
+from quasiratio.metrics.chi_squared import ChiSquared, chi_squared
+from quasiratio.metrics.closure import closure
+from quasiratio.metrics.closure_result import ClosureResult, MethodClosure, ObservableClosure
+from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
+from quasiratio.metrics.ratio_risk import RatioRisk, ratio_risk, ratio_risk_difference
+from quasiratio.metrics.tsallis import TsallisEntropy, tsallis_entropy, tsallis_relative_entropy
+from quasiratio.metrics.vlrc import validation_loss_area
+from quasiratio.metrics.wasserstein import sliced_wasserstein
+from quasiratio.metrics.weights import WeightDiagnostics, excess_gradient_variance, weight_diagnostics
+
+__all__ = [
+    "ChiSquared",
+    "ClosureResult",
+    "MethodClosure",
+    "ObservableClosure",
+    "RatioRisk",
+    "TsallisEntropy",
+    "WeightDiagnostics",
+    "WeightedHistogram",
+    "chi_squared",
+    "closure",
+    "excess_gradient_variance",
+    "radial_edges",
+    "ratio_risk",
+    "ratio_risk_difference",
+    "sliced_wasserstein",
+    "tsallis_entropy",
+    "tsallis_relative_entropy",
+    "uniform_edges",
+    "validation_loss_area",
+    "weight_diagnostics",
+    "weighted_histogram",
+]

@@ -1,0 +1,222 @@
+r"""Closure: does the reweighted reference look like the target?
+
+The reference's weights are multiplied by the ratio, $w_i \to w_i\,r(x_i)$, and each observable of the
+result is compared with the target's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.metrics.arrays import FloatArray, checked_values, require_finite
+from quasiratio.metrics.binning import uniform_edges
+from quasiratio.metrics.chi_squared import chi_squared
+from quasiratio.metrics.closure_result import ClosureResult, MethodClosure, ObservableClosure
+from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
+from quasiratio.metrics.tsallis import tsallis_relative_entropy
+from quasiratio.metrics.wasserstein import sliced_wasserstein
+from quasiratio.sample import WeightedSample
+
+__all__ = ["closure"]
+
+Observable = str | Callable[[npt.NDArray[np.float32]], npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
+Edges = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
+
+
+def closure(
+    reference: WeightedSample,
+    ratios: npt.ArrayLike | Mapping[str, npt.ArrayLike],
+    target: WeightedSample,
+    *,
+    observables: Sequence[str] | Mapping[str, Observable] | None = None,
+    edges: Mapping[str, Edges] | None = None,
+    n_bins: int = 99,
+    alpha: float = 2.0,
+    wasserstein: bool = False,
+) -> ClosureResult:
+    """Compare the reweighted reference with the target, observable by observable.
+
+    Args:
+        reference: The sample that is reweighted.
+        ratios: The ratio at each reference event, or a mapping of method names to such arrays. An array
+            of shape `(n_members, n)` holds the predictions of an ensemble: their mean is the ratio, and
+            the spread of the members' bin contents (not of their events) becomes `member_band`.
+        target: The sample to compare with.
+        observables: Names of features, or a mapping of names to a feature's name, to a function of the
+            `(n, d)` features, or to a pair of arrays (values of the reference, of the target). Every
+            feature when left out.
+        edges: Edges of single observables by name, or functions of the two samples' values such as
+            `radial_edges`; `uniform_edges` with `n_bins` for the others.
+        n_bins: Number of bins where no edges are given.
+        alpha: Order of the Tsallis relative entropy.
+        wasserstein: Whether to compute the one-dimensional Wasserstein distances, which take a sort.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> reference, target = (WeightedSample(rng.normal(m, 1, (20_000, 1)), names=["x"]) for m in (0, 0.5))
+        >>> x = reference.features[:, 0]
+        >>> result = closure(reference, {"exact": np.exp(0.5 * x - 0.125)}, target, n_bins=20)
+        >>> print(result)
+        observable  method     chi2/ndof  ndof     D_S2  left out
+        x           reference        114    19    0.251         0
+        x           exact           1.13    19  0.00223         0
+        >>> result["x"]["exact"].chi_squared.n_dof
+        19
+    """
+    methods = _checked_ratios(ratios, len(reference))
+    chosen = _observable_values(observables, reference, target)
+    own_edges = dict(edges or {})
+    unknown = sorted(set(own_edges) - set(chosen))
+    if unknown:
+        msg = f"Got edges for {unknown}; expected names among the observables {list(chosen)}."
+        raise InvalidInputError(msg)
+    comparison = _Comparison(reference.weights, target.weights, methods, alpha, wasserstein)
+    entries = []
+    for name, (at_reference, at_target) in chosen.items():
+        try:
+            bounds = own_edges.get(name)
+            if bounds is None:
+                bounds = uniform_edges(at_reference, at_target, n_bins=n_bins)
+            elif callable(bounds):
+                bounds = bounds(at_reference, at_target)
+            entries.append(comparison.compare(name, at_reference, at_target, bounds))
+        except InvalidInputError as error:
+            msg = f"Observable {name!r}: {error}"
+            raise InvalidInputError(msg) from error
+    return ClosureResult(tuple(entries))
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """What is common to all observables: the weights, the ratios and the options."""
+
+    weights_reference: FloatArray
+    weights_target: FloatArray
+    ratios: Mapping[str, FloatArray]
+    alpha: float
+    wasserstein: bool
+
+    def compare(
+        self, name: str, at_reference: FloatArray, at_target: FloatArray, edges: npt.ArrayLike
+    ) -> ObservableClosure:
+        target = weighted_histogram(at_target, self.weights_target, edges=edges).normalized()
+
+        def entry(method: str, ratio: FloatArray) -> MethodClosure:
+            weights = self.weights_reference * (ratio if ratio.ndim == 1 else ratio.mean(axis=0))
+            histogram = _normalized(at_reference, weights, edges, method)
+            distance = None
+            if self.wasserstein:
+                positive = weights.sum() > 0 and self.weights_target.sum() > 0
+                distance = (
+                    np.nan
+                    if not positive
+                    else sliced_wasserstein(
+                        at_reference, at_target, first_weights=weights, second_weights=self.weights_target
+                    )
+                )
+            return MethodClosure(
+                method,
+                histogram,
+                chi_squared(histogram, target),
+                tsallis_relative_entropy(histogram, target, alpha=self.alpha),
+                distance,
+                self._member_band(at_reference, ratio, edges, method),
+            )
+
+        before = entry("reference", np.ones(len(at_reference)))
+        return ObservableClosure(name, target, before, tuple(entry(*item) for item in self.ratios.items()))
+
+    def _member_band(
+        self, at_reference: FloatArray, ratio: FloatArray, edges: npt.ArrayLike, method: str
+    ) -> FloatArray | None:
+        if ratio.ndim == 1 or len(ratio) < 2:
+            return None
+        members = (self.weights_reference * member for member in ratio)
+        contents = [_normalized(at_reference, weights, edges, method).values for weights in members]
+        return np.asarray(np.std(contents, axis=0, ddof=1))
+
+
+def _normalized(
+    values: FloatArray, weights: FloatArray, edges: npt.ArrayLike, method: str
+) -> WeightedHistogram:
+    try:
+        return weighted_histogram(values, weights, edges=edges).normalized()
+    except InvalidInputError as error:
+        msg = f"Method {method!r}: {error}"
+        raise InvalidInputError(msg) from error
+
+
+def _checked_ratios(
+    ratios: npt.ArrayLike | Mapping[str, npt.ArrayLike], n_events: int
+) -> dict[str, FloatArray]:
+    given = dict(ratios) if isinstance(ratios, Mapping) else {"ratio": ratios}
+    checked = {}
+    for method, values in given.items():
+        if method in ("reference", "target"):
+            msg = f"Got a method called {method!r}; expected any other name: this one means the sample."
+            raise InvalidInputError(msg)
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or array.shape[-1] != n_events:
+            msg = (
+                f"Got ratios of method {method!r} of shape {array.shape} and type {array.dtype}; expected "
+                f"numbers of shape ({n_events},), or (n_members, {n_events}): one per reference event."
+            )
+            raise InvalidInputError(msg)
+        require_finite(array, f"ratios of method {method!r}")
+        checked[str(method)] = array.astype(np.float64, copy=False)
+    return checked
+
+
+def _observable_values(
+    observables: Sequence[str] | Mapping[str, Observable] | None,
+    reference: WeightedSample,
+    target: WeightedSample,
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return the values of each observable at the reference and at the target events."""
+    if observables is None:
+        if set(reference.names) != set(target.names):
+            msg = (
+                f"Got the features {list(reference.names)} and {list(target.names)}; expected the same in "
+                "both samples. Name those to compare with observables=[...]."
+            )
+            raise InvalidInputError(msg)
+        observables = reference.names
+    if isinstance(observables, str):
+        observables = [observables]
+    named: dict[str, Any] = (
+        dict(observables) if isinstance(observables, Mapping) else {name: name for name in observables}
+    )
+    return {
+        name: (
+            _values(name, what, 0, reference),
+            _values(name, what, 1, target),
+        )
+        for name, what in named.items()
+    }
+
+
+def _values(name: str, what: Any, side: int, sample: WeightedSample) -> FloatArray:  # noqa: ANN401
+    if isinstance(what, str):
+        if what not in sample.names:
+            msg = (
+                f"Got the observable {what!r}; expected a feature among {list(sample.names)}, or a function."
+            )
+            raise InvalidInputError(msg)
+        values = sample.features[:, sample.names.index(what)]
+    elif callable(what):
+        values = what(sample.features)
+    elif isinstance(what, tuple | list) and len(what) == 2:
+        values = what[side]
+    else:
+        msg = (
+            f"Got {type(what).__name__} for the observable {name!r}; expected a feature's name, a function "
+            "of the features, or a pair (values of the reference, values of the target)."
+        )
+        raise InvalidInputError(msg)
+    return checked_values(values, f"values of {name!r}", n_expected=len(sample))

@@ -1,0 +1,97 @@
+"""Multilayer perceptrons with a leading member axis.
+
+Ensemble members, sub-ratios, folds and grid points are small networks of one shape. Stacking their
+parameters along a first axis advances all of them with one batched matrix product per layer. Gradients and
+Adam's moments never mix members, so each trains exactly as it would alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from quasiratio.errors import InvalidInputError
+
+__all__ = ["ACTIVATIONS", "StackedMlp", "default_hidden_layers"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": nn.functional.silu,
+    "relu": nn.functional.relu,
+    "tanh": torch.tanh,
+    "gelu": nn.functional.gelu,
+}
+
+
+def default_hidden_layers(n_features: int) -> tuple[int, ...]:
+    """Two layers of 64 for up to four features, three of 128 above.
+
+    Example:
+        >>> default_hidden_layers(2), default_hidden_layers(16)
+        ((64, 64), (128, 128, 128))
+    """
+    return (64, 64) if n_features <= 4 else (128, 128, 128)
+
+
+class StackedMlp(nn.Module):
+    """`n_networks` independent perceptrons of one shape, evaluated together.
+
+    Args:
+        n_networks: Length of the leading axis.
+        n_inputs: Number of inputs of each network.
+        hidden_layers: Width of each hidden layer; empty for a linear model.
+        n_outputs: Number of outputs of each network.
+        activation: One of `ACTIVATIONS`.
+        generator: Source of the initial weights; each network draws its own.
+
+    Example:
+        >>> mlp = StackedMlp(3, 2, (8,), 1, generator=torch.Generator().manual_seed(0))
+        >>> mlp(torch.zeros(5, 2)).shape
+        torch.Size([3, 5, 1])
+    """
+
+    def __init__(
+        self,
+        n_networks: int,
+        n_inputs: int,
+        hidden_layers: Sequence[int],
+        n_outputs: int,
+        *,
+        activation: str = "silu",
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            msg = f"Got the activation {activation!r}; expected one of {', '.join(ACTIVATIONS)}."
+            raise InvalidInputError(msg)
+        self.n_networks = n_networks
+        self.activation = activation
+        widths = [n_inputs, *hidden_layers, n_outputs]
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for fan_in, fan_out in itertools.pairwise(widths):
+            bound = 1.0 / math.sqrt(fan_in)
+            for parameters, shape in ((self.weights, (fan_in, fan_out)), (self.biases, (1, fan_out))):
+                start = torch.empty(n_networks, *shape).uniform_(-bound, bound, generator=generator)
+                parameters.append(nn.Parameter(start))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Evaluate all networks.
+
+        Args:
+            inputs: `(n, n_inputs)` events that every network sees, or `(n_networks, n, n_inputs)`.
+
+        Returns:
+            Raw outputs of shape `(n_networks, n, n_outputs)`.
+        """
+        activate = ACTIVATIONS[self.activation]
+        hidden = inputs if inputs.dim() == 3 else inputs.expand(self.n_networks, *inputs.shape)
+        last = len(self.weights) - 1
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            hidden = torch.baddbmm(bias, hidden, weight)
+            if layer < last:
+                hidden = activate(hidden)
+        return hidden

@@ -1,0 +1,58 @@
+r"""The sign-resolved classifier: one softmax over label and sign.
+
+One network learns $\pi_k(x)$ for the classes $k$ = (label, sign) from all events with absolute weights, and
+
+$$r(x) = \frac{\pi_{1+} - \pi_{1-}}{\pi_{0+} - \pi_{0-}}.$$
+
+The risk is bounded below whatever the signs of the weights, and the mixture coefficients are learned along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from quasiratio.ratios.ratio_model import RatioModel, RatioValues
+
+if TYPE_CHECKING:
+    from quasiratio.networks import FeatureScaling, StackedMlp
+    from quasiratio.ratios.sign_partition import SignClass
+
+__all__ = ["SignResolvedModel", "signed_ratio"]
+
+
+def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
+    """Turn class logits (last axis) into the ratio of signed densities.
+
+    The softmax's own denominator cancels, so only one common shift keeps the exponentials in range.
+    """
+    scale = (logits - logits.max(dim=-1, keepdim=True).values).exp()
+    target, reference = torch.zeros_like(scale[..., 0]), torch.zeros_like(scale[..., 0])
+    for index, part in enumerate(classes):
+        if part.label:
+            target = target + part.sign * scale[..., index]
+        else:
+            reference = reference + part.sign * scale[..., index]
+    has_negative_reference = any(part.label == 0 and part.sign < 0 for part in classes)
+    return RatioValues(target / reference, reference <= 0 if has_negative_reference else None)
+
+
+class SignResolvedModel(RatioModel):
+    """One softmax network per member."""
+
+    def __init__(
+        self, scaling: FeatureScaling, network: StackedMlp, n_members: int, classes: Sequence[SignClass]
+    ) -> None:
+        super().__init__(scaling, network, n_members)
+        self.classes = tuple(classes)
+
+    def member_values(self, outputs: Tensor) -> RatioValues:
+        """Return the ratio of each member's signed class probabilities."""
+        return signed_ratio(outputs, self.classes)
+
+    def average(self, outputs: Tensor) -> Tensor:
+        """Average the log-probabilities, in which cross-entropy is convex."""
+        return torch.log_softmax(outputs, dim=-1).mean(dim=0, keepdim=True)

@@ -1,0 +1,115 @@
+r"""The ratio of signed mixtures (RoSMM).
+
+With $\ell_{ab} = \ln p_{1b}/p_{0a}$, the four log-ratios between the parts of either sign,
+
+$$r = \frac{c_1}{c_0 e^{-\ell_{++}} + (1-c_0) e^{-\ell_{-+}}}
+    + \frac{1-c_1}{c_0 e^{-\ell_{+-}} + (1-c_0) e^{-\ell_{--}}}.$$
+
+Parts that carry no weight are left out of the sum, never multiplied by zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from quasiratio.ratios.ratio_model import RatioModel, RatioValues
+
+if TYPE_CHECKING:
+    from quasiratio.networks import FeatureScaling, StackedMlp
+    from quasiratio.ratios.sign_partition import SignClass
+
+__all__ = ["SignedMixtureModel", "recombine", "sign_pairs"]
+
+SignPair = tuple[int, int]
+"""Sign of the reference part, sign of the target part."""
+
+
+def sign_pairs(present: Sequence[SignClass]) -> tuple[SignPair, ...]:
+    """Return the sub-ratios to learn: one for each reference part and each target part that carry weight."""
+    signs: dict[int, list[int]] = {0: [], 1: []}
+    for part in present:
+        signs[part.label].append(part.sign)
+    return tuple((a, b) for a in signs[0] for b in signs[1])
+
+
+def recombine(log_ratios: Mapping[SignPair, Tensor], c0: Tensor | float, c1: Tensor | float) -> RatioValues:
+    r"""Combine sub-ratios into the ratio of the signed mixtures.
+
+    Args:
+        log_ratios: $\ell_{ab}$ for the pairs $(a, b)$ that exist.
+        c0: Coefficient of the reference, $\sum_{w \ge 0} w / \sum w$.
+        c1: Coefficient of the target.
+
+    Returns:
+        The ratio, and where a denominator, proportional to the reference density, is not positive.
+
+    Example:
+        >>> half = torch.tensor([0.5]).log()
+        >>> recombine({(1, 1): half, (1, -1): half}, 1.0, 1.25).ratio
+        tensor([0.5000])
+    """
+    total: Tensor | None = None
+    nonpositive: Tensor | None = None
+    for target_sign, numerator in ((+1, c1), (-1, 1.0 - c1)):
+        if (+1, target_sign) not in log_ratios:
+            continue
+        if (-1, target_sign) not in log_ratios:
+            term = numerator * log_ratios[+1, target_sign].exp()
+        else:
+            # Take the larger exponential out, so that neither overflows.
+            plus, minus = -log_ratios[+1, target_sign], -log_ratios[-1, target_sign]
+            shift = torch.maximum(plus, minus)
+            denominator = c0 * (plus - shift).exp() + (1.0 - c0) * (minus - shift).exp()
+            below = denominator <= 0
+            nonpositive = below if nonpositive is None else nonpositive | below
+            term = numerator * (-shift).exp() / denominator
+        total = term if total is None else total + term
+    if total is None:
+        msg = "recombine needs at least the sub-ratio of the positive parts"
+        raise ValueError(msg)
+    return RatioValues(total, nonpositive)
+
+
+class SignedMixtureModel(RatioModel):
+    """Sub-ratio networks of every member, and the members' mixture coefficients.
+
+    Args:
+        scaling: Turns raw features into network inputs.
+        network: `n_members * len(pairs)` networks; network `k * len(pairs) + p` is pair `p` of member `k`.
+        n_members: Number of members.
+        pairs: The sub-ratios that exist.
+        coefficients: `(n_members, 2)` values of $(c_0, c_1)$.
+    """
+
+    def __init__(
+        self,
+        scaling: FeatureScaling,
+        network: StackedMlp,
+        n_members: int,
+        pairs: Sequence[SignPair],
+        coefficients: Tensor,
+    ) -> None:
+        super().__init__(scaling, network, n_members)
+        self.pairs = tuple(pairs)
+        self.coefficients = nn.Parameter(coefficients.clone())
+
+    def log_ratios(self, outputs: Tensor) -> dict[SignPair, Tensor]:
+        """Split the network outputs into sub-log-ratios of shape `(n_members, n)`."""
+        n_members = len(outputs) // len(self.pairs)
+        by_pair = outputs[..., 0].view(n_members, len(self.pairs), -1)
+        return {pair: by_pair[:, index] for index, pair in enumerate(self.pairs)}
+
+    def member_values(self, outputs: Tensor) -> RatioValues:
+        """Recombine each member's sub-ratios."""
+        coefficients = self.coefficients.to(outputs.dtype)
+        if len(outputs) == len(self.pairs):  # one member, or the average of all
+            coefficients = coefficients.mean(dim=0, keepdim=True)
+        return recombine(self.log_ratios(outputs), coefficients[:, :1], coefficients[:, 1:])
+
+    def average(self, outputs: Tensor) -> Tensor:
+        """Average the sub-log-ratios, in which cross-entropy is convex."""
+        return outputs.view(self.n_members, len(self.pairs), *outputs.shape[1:]).mean(dim=0)

@@ -1,0 +1,24 @@
+"""Training: batches from memory, objectives, and one loop for any number of networks."""
+
+from quasiratio.training.batches import Batch, Batches, Pool
+from quasiratio.training.bootstrap import member_weights, normalized_per_group
+from quasiratio.training.history import TrainingHistory
+from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
+from quasiratio.training.progress import progress_bar
+from quasiratio.training.settings import TrainingSettings
+from quasiratio.training.trainer import train
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "CrossEntropyObjective",
+    "Pool",
+    "RatioObjective",
+    "TrainingHistory",
+    "TrainingSettings",
+    "TunedRatioObjective",
+    "member_weights",
+    "normalized_per_group",
+    "progress_bar",
+    "train",
+]

@@ -1,0 +1,67 @@
+"""What happened during a fit, epoch by epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["TrainingHistory"]
+
+
+@dataclass
+class TrainingHistory:
+    """Training and validation losses of every network, learning rate and wall-clock, one entry per epoch.
+
+    Attributes:
+        stage: What was trained, such as `"bce"` or `"tune:pare"`.
+        steps: Optimiser steps done at the end of each epoch.
+        train_loss: Mean training loss of each epoch, one list entry per epoch, one value per network.
+        validation_loss: Validation loss at the end of each epoch, likewise.
+        learning_rate: Rate of the last step of each epoch.
+        seconds: Wall-clock since the start of the fit.
+        best_epoch: Index of the epoch whose state was kept, per network; -1 is the state before training.
+        diverged: Per network, whether its risk ran away.
+    """
+
+    stage: str
+    steps: list[int] = field(default_factory=list)
+    train_loss: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    validation_loss: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    best_epoch: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    diverged: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def append(
+        self,
+        step: int,
+        train_loss: npt.NDArray[np.float64],
+        validation_loss: npt.NDArray[np.float64],
+        learning_rate: float,
+        seconds: float,
+    ) -> None:
+        """Add one epoch."""
+        self.steps.append(step)
+        self.train_loss.append(train_loss)
+        self.validation_loss.append(validation_loss)
+        self.learning_rate.append(learning_rate)
+        self.seconds.append(seconds)
+
+    @property
+    def n_steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.steps[-1] if self.steps else 0
+
+    @property
+    def wall_clock(self) -> float:
+        """Seconds from start to end."""
+        return self.seconds[-1] if self.seconds else 0.0
+
+    def validation_curves(self) -> npt.NDArray[np.float64]:
+        """Validation losses as an array of shape `(n_epochs, n_networks)`."""
+        return np.array(self.validation_loss, dtype=np.float64)

@@ -1,0 +1,84 @@
+"""How long and how fast to train."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["TrainingSettings"]
+
+_MIN_STEPS = 3000
+_MIN_PASSES = 6
+_N_CHECKS = 20
+_WARM_UP = 0.05
+_PUBLISHED_STEP_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    r"""Optimiser, schedule and stopping rule of one fit.
+
+    `schedule="cosine"` warms up over the first 5% of the steps and decays to zero,
+    $\eta(t) = \frac{\eta_0}{2}(1 + \cos \pi t)$; it runs to its end unless `patience` is given.
+    `schedule="constant"` is the published one: a fixed rate until the validation loss has not improved for
+    `patience` epochs.
+
+    Attributes:
+        batch_size: Events per step and network.
+        learning_rate: Peak rate.
+        max_steps: Optimiser steps; by default 3000 or six passes, whichever is more.
+        patience: Epochs without improvement before a network stops.
+        schedule: `"cosine"` or `"constant"`.
+        epoch_size: Training events between two validations; by default a twentieth of the fit.
+        weight_decay: Decoupled weight decay (AdamW); zero is Adam.
+        max_validation_events: Validation uses at most this many events per problem, always the same ones.
+        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops.
+
+    Example:
+        >>> TrainingSettings().n_steps(n_events=4_000_000)
+        3000
+        >>> TrainingSettings(schedule="constant", epoch_size=100_000, batch_size=256).steps_per_epoch(10**6)
+        390
+    """
+
+    batch_size: int = 8192
+    learning_rate: float = 1e-2
+    max_steps: int | None = None
+    patience: int | None = None
+    schedule: Literal["cosine", "constant"] = "cosine"
+    epoch_size: int | None = None
+    weight_decay: float = 0.0
+    max_validation_events: int = 2**17
+    on_divergence: Literal["warn", "raise"] = "warn"
+
+    def n_steps(self, n_events: int) -> int:
+        """Return the number of optimiser steps at most, for a problem of `n_events` training events."""
+        if self.max_steps is not None:
+            return self.max_steps
+        if self.schedule == "constant":
+            return _PUBLISHED_STEP_LIMIT
+        return max(_MIN_STEPS, math.ceil(_MIN_PASSES * n_events / self.batch_size))
+
+    def steps_per_epoch(self, n_events: int) -> int:
+        """Return the number of steps between two validations."""
+        if self.epoch_size is None and self.schedule == "cosine":
+            return max(1, math.ceil(self.n_steps(n_events) / _N_CHECKS))
+        epoch_events = min(n_events, self.epoch_size or n_events)
+        return max(1, epoch_events // min(self.batch_size, epoch_events))
+
+    def epochs_of_patience(self) -> float:
+        """Return the epochs to wait for an improvement; infinite for a cosine schedule by default."""
+        if self.patience is not None:
+            return self.patience
+        return 20 if self.schedule == "constant" else math.inf
+
+    def rate(self, step: int, n_steps: int) -> float:
+        """Return the learning rate of a step counted from zero."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        n_warm_up = max(1, int(_WARM_UP * n_steps))
+        if step < n_warm_up:
+            return self.learning_rate * (step + 1) / n_warm_up
+        progress = (step - n_warm_up) / max(1, n_steps - n_warm_up)
+        return 0.5 * self.learning_rate * (1.0 + math.cos(math.pi * progress))

@@ -1,0 +1,181 @@
+"""The training loop: many networks of one shape, one step at a time, on tensors in memory.
+
+The first axis of every output runs over networks that share nothing but the step. Each has its own best
+validated state, its own patience and its own verdict on divergence; a network that is done no longer changes
+its best state while the others go on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from quasiratio.errors import DivergenceError, DivergenceWarning
+from quasiratio.training.history import TrainingHistory
+
+if TYPE_CHECKING:
+    from quasiratio.training.batches import Batch, Batches
+    from quasiratio.training.objectives import Objective
+    from quasiratio.training.settings import TrainingSettings
+
+__all__ = ["ProgressCallback", "train"]
+
+ProgressCallback = Callable[[int, int, float], None]
+"""Called after each epoch with the steps done, the steps at most and the validation loss."""
+
+_FINITE_CHECK_INTERVAL = 25
+_VALIDATION_CHUNK = 2**15
+_REMEDY = (
+    "use loss='revert' or 'lsif' (positive reference density), SignedMixtureRatio or SignResolvedRatio (any)"
+)
+
+
+def train(
+    model: nn.Module,
+    objective: Objective,
+    batches: Batches,
+    validation: Batch,
+    settings: TrainingSettings,
+    *,
+    keep_initial: bool = False,
+    progress: ProgressCallback | None = None,
+) -> TrainingHistory:
+    """Minimise the weighted mean of the objective and leave the model in its best validated state.
+
+    Args:
+        model: Parameters with a leading axis over networks; maps features to outputs.
+        objective: Per-event loss.
+        batches: Endless training batches.
+        validation: All validation events, one row per network (or one row for all).
+        settings: Schedule and stopping rule.
+        keep_initial: Whether the state before training counts as a state to fall back on, as it does
+            when a trained model is tuned: the validation loss then never gets worse.
+        progress: Called after each epoch.
+
+    Raises:
+        DivergenceError: No finite state exists, or the risk ran away with `on_divergence="raise"`.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimiser = torch.optim.AdamW(
+        parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    n_steps = settings.n_steps(batches.largest_pool)
+    epoch_steps = settings.steps_per_epoch(batches.largest_pool)
+    history = TrainingHistory(stage=objective.name)
+    best = _BestStates(parameters, validate(model, objective, validation), keep_initial=keep_initial)
+    diverged = torch.zeros_like(best.risk, dtype=torch.bool)
+    start, running, n_running = time.perf_counter(), torch.zeros_like(best.risk), 0
+
+    stream = iter(batches)
+    for step in range(n_steps):
+        rate = settings.rate(step, n_steps)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        batch = next(stream)
+        risks = (objective.per_event(model(batch.features), batch.classes) * batch.weights).mean(dim=1)
+        optimiser.zero_grad(set_to_none=True)
+        risks.sum().backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        running += risks.detach()
+        n_running += 1
+
+        is_last = step == n_steps - 1
+        blown_up = step % _FINITE_CHECK_INTERVAL == 0 and not bool(torch.isfinite(running).all())
+        if not (is_last or blown_up or (step + 1) % epoch_steps == 0):
+            continue
+        verdict = _Verdict.of(model, objective, validation)
+        diverged |= verdict.ran_away | ~torch.isfinite(running)
+        history.append(
+            step + 1,
+            (running / n_running).cpu().numpy().astype(np.float64),
+            verdict.risk.cpu().numpy().astype(np.float64),
+            rate,
+            time.perf_counter() - start,
+        )
+        best.update(parameters, verdict.risk, epoch=len(history) - 1, patience=settings.epochs_of_patience())
+        if progress is not None:
+            progress(step + 1, n_steps, float(verdict.risk.mean()))
+        if bool(diverged.any()) and settings.on_divergence == "raise":
+            raise DivergenceError(_divergence_message(objective.name, step + 1))
+        if bool(best.done.all()) or not bool(torch.isfinite(running).any()):
+            break
+        running, n_running = torch.zeros_like(best.risk), 0
+
+    best.restore(parameters)
+    history.best_epoch = best.epoch.cpu().numpy()
+    history.diverged = diverged.cpu().numpy()
+    if not bool(torch.isfinite(best.risk).all()):
+        raise DivergenceError(
+            _divergence_message(objective.name, history.n_steps) + " No finite state exists."
+        )
+    if bool(diverged.any()):
+        warnings.warn(_divergence_message(objective.name, history.n_steps), DivergenceWarning, stacklevel=2)
+    return history
+
+
+def validate(model: nn.Module, objective: Objective, validation: Batch) -> Tensor:
+    """Return the validation risk of each network, evaluated in chunks."""
+    return _Verdict.of(model, objective, validation).risk
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    risk: Tensor
+    ran_away: Tensor
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, model: nn.Module, objective: Objective, validation: Batch) -> _Verdict:
+        n_events = validation.classes.shape[1]
+        outputs = torch.cat(
+            [
+                model(validation.features[..., start : start + _VALIDATION_CHUNK, :])
+                for start in range(0, n_events, _VALIDATION_CHUNK)
+            ],
+            dim=1,
+        )
+        classes = validation.classes.expand(len(outputs), n_events)
+        weights = validation.weights.expand(len(outputs), n_events)
+        losses = objective.per_event(outputs, classes) * weights
+        risk = losses.double().mean(dim=1)
+        return cls(risk.clone(), objective.runs_away(outputs, classes, weights).clone())
+
+
+class _BestStates:
+    """The best validated parameters of each network so far."""
+
+    def __init__(self, parameters: list[nn.Parameter], risk: Tensor, *, keep_initial: bool) -> None:
+        self.states = [parameter.detach().clone() for parameter in parameters]
+        self.risk = risk if keep_initial else torch.full_like(risk, math.inf)
+        self.epoch = torch.full_like(risk, -1, dtype=torch.long)
+        self.done = torch.zeros_like(risk, dtype=torch.bool)
+
+    def update(self, parameters: list[nn.Parameter], risk: Tensor, *, epoch: int, patience: float) -> None:
+        better = (risk < self.risk) & ~self.done
+        self.risk = torch.where(better, risk, self.risk)
+        self.epoch = torch.where(better, epoch, self.epoch)
+        self.done |= (epoch - self.epoch) >= patience
+        for state, parameter in zip(self.states, parameters, strict=True):
+            rows = better.repeat_interleave(len(parameter) // len(better))
+            state[rows] = parameter.detach()[rows]
+
+    def restore(self, parameters: list[nn.Parameter]) -> None:
+        with torch.no_grad():
+            for state, parameter in zip(self.states, parameters, strict=True):
+                parameter.copy_(state)
+
+
+def _divergence_message(name: str, step: int) -> str:
+    return (
+        f"The risk of the loss '{name}' has no lower bound on these data (noticed by step {step}): negative "
+        f"weights outweigh positive ones where the network's output is extreme. The best validated state was "
+        f"kept; for signed densities {_REMEDY}."
+    )
