@@ -1,22 +1,21 @@
-"""What all ratio estimators share: hyperparameters, `fit`, `predict_ratio` and `score`."""
+"""What all ratio estimators share: `fit`, `predict_ratio` and `score`."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.support import SupportDiagnostic, diagnose_support
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     checked_features,
@@ -24,9 +23,9 @@ from quasiratio.estimators.training_data import (
     split_validation,
 )
 from quasiratio.metrics import ratio_risk
-from quasiratio.networks import default_hidden_layers
 from quasiratio.ratios import RatioModel
-from quasiratio.training import TrainingHistory, TrainingSettings
+from quasiratio.ratios.ratio_model import RatioPredictions
+from quasiratio.training import TrainingHistory
 
 __all__ = ["RatioEstimator", "TrainedModel"]
 
@@ -41,55 +40,25 @@ class TrainedModel(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(BaseEstimator):  # type: ignore[misc]
+class RatioEstimator(NetworkEstimator):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
-    The constructor only stores; `fit` validates. Learned attributes end in an underscore.
+    Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
 
     Args:
-        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above.
-        activation: `"silu"`, `"relu"`, `"tanh"` or `"gelu"`.
-        batch_size: Events per optimiser step.
-        learning_rate: Peak rate; by default 0.01 for networks up to 64 wide and 0.003 above.
-        max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.
-        patience: Epochs without a better validation loss before stopping; by default none for the cosine
-            schedule and 20 for the constant one.
-        schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
-        epoch_size: Training events between two validations; by default a twentieth of the fit.
-        weight_decay: Decoupled weight decay.
-        n_members: Networks in the ensemble. Each sees its own Poisson bootstrap of the data.
-        validation_fraction: Share of the events held out when `fit` gets no `validation`.
         normalize: Scale the ratio so that its weighted mean over the training reference is one.
-        device: `"auto"`, `"cpu"`, `"cuda"`, ...
-        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.
-        random_state: Seed; the same seed gives the same bits on one machine and thread count.
-        verbose: Draw a progress bar when standard error is a terminal.
 
     Attributes:
         model_: The trained `RatioModel`.
         history_: `TrainingHistory` of the first stage.
         tuning_history_: `TrainingHistory` of the tuning stage, or `None`.
         diverged_: Whether the risk ran away in any stage.
+        support_: `SupportDiagnostic`: how much target weight the reference cannot reach.
         log_features_: Names of the features that the model takes in logarithm.
         seed_: The seed in use, also where `random_state` was `None`.
     """
 
-    hidden_layers: Sequence[int] | None = None
-    activation: str = "silu"
-    batch_size: int = 8192
-    learning_rate: float | None = None
-    max_steps: int | None = None
-    patience: int | None = None
-    schedule: Literal["cosine", "constant"] = "cosine"
-    epoch_size: int | None = None
-    weight_decay: float = 0.0
-    n_members: int = 1
-    validation_fraction: float = 0.1
     normalize: bool = True
-    device: str = "auto"
-    on_divergence: Literal["warn", "raise"] = "warn"
-    random_state: int | np.random.RandomState | None = None
-    verbose: bool = True
 
     @abstractmethod
     def _train(self, fit: Fit) -> TrainedModel:
@@ -111,24 +80,14 @@ class RatioEstimator(BaseEstimator):  # type: ignore[misc]
             validation: `(X, y, w)` to validate on; else `validation_fraction` of the events is held out.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
-        settings = self._checked_settings()
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._checked_settings()
+        self.seed_ = self._new_seed()
         if validation is None:
             rng = np.random.default_rng(self.seed_)
             training, held_out = split_validation(events, self.validation_fraction, rng)
         else:
             training, held_out = events, self._checked_validation(validation)
-        fit = Fit(
-            training,
-            held_out,
-            settings,
-            self.n_members,
-            self.hidden_layers,
-            self.activation,
-            _device(self.device),
-            self.verbose,
-            self.seed_,
-        )
+        fit = self._prepared(training, held_out, self.seed_)
         model, histories = self._train(fit)
         self.model_ = model.eval()
         self.history_ = histories[0]
@@ -136,7 +95,11 @@ class RatioEstimator(BaseEstimator):  # type: ignore[misc]
         self.diverged_ = any(bool(history.diverged.any()) for history in histories)
         uses_log = fit.scaling.uses_log.cpu().numpy()
         self.log_features_ = [name for name, is_log in zip(self._names(), uses_log, strict=True) if is_log]
-        self._set_normalization(training)
+        reference = training.select(~training.labels)
+        predictions = self.model_.predict(reference.features, members=self.n_members > 1)
+        self._set_normalization(predictions, reference.weights)
+        target = held_out.select(held_out.labels)
+        self.support_ = self._diagnose_support(reference, predictions.ratio, target)
         return self
 
     @overload
@@ -189,15 +152,13 @@ class RatioEstimator(BaseEstimator):  # type: ignore[misc]
         ratio = predictions.ratio * self.normalization_
         return ratio, predictions.members * self.member_normalizations_[: len(predictions.members), None]
 
-    def _set_normalization(self, training: LabelledEvents) -> None:
+    def _set_normalization(self, predictions: RatioPredictions, reference_weights: FloatArray) -> None:
         """Store the factors that make the weighted mean over the training reference one."""
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
         if not self.normalize:
             return
-        reference = training.select(~training.labels)
-        predictions = self.model_.predict(reference.features, members=self.n_members > 1)
         rows = np.vstack([predictions.ratio[None], predictions.members])
-        means = rows @ reference.weights / reference.weights.sum()
+        means = rows @ reference_weights / reference_weights.sum()
         if not np.all(np.isfinite(means) & (means > 0)):
             msg = (
                 f"The mean ratio over the training reference is {means.min():.6g}, so it cannot be normalised "
@@ -208,47 +169,24 @@ class RatioEstimator(BaseEstimator):  # type: ignore[misc]
         self.normalization_ = float(1.0 / means[0])
         self.member_normalizations_ = 1.0 / (means[1:] if self.n_members > 1 else means[:1])
 
+    def _diagnose_support(
+        self, reference: LabelledEvents, reference_ratio: FloatArray, target: LabelledEvents
+    ) -> SupportDiagnostic:
+        support = diagnose_support(
+            self._names(),
+            (reference.features, reference_ratio, reference.weights),
+            (target.features, self.model_.predict(target.features).ratio, target.weights),
+        )
+        if support.warning:
+            warnings.warn(support.warning, SupportWarning, stacklevel=3)
+        return support
+
     def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401
         if not isinstance(validation, tuple | list) or len(validation) != 3:
             msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
             raise InvalidInputError(msg)
         features, labels, weights = validation
         return labelled_events(self, features, labels, weights, reset=False, where="validation")
-
-    def _checked_settings(self) -> TrainingSettings:
-        for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
-                msg = f"Got {name} = {value!r}; expected a positive whole number."
-                raise InvalidInputError(msg)
-        for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
-            if getattr(self, name) not in choices:
-                msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
-                raise InvalidInputError(msg)
-        return TrainingSettings(
-            batch_size=int(self.batch_size),
-            learning_rate=self._rate(),
-            max_steps=self.max_steps,
-            patience=self.patience,
-            schedule=self.schedule,
-            epoch_size=self.epoch_size,
-            weight_decay=self.weight_decay,
-            on_divergence=self.on_divergence,
-        )
-
-    def _rate(self) -> float:
-        if self.learning_rate is None:
-            layers = self.hidden_layers
-            widths = default_hidden_layers(self.n_features_in_) if layers is None else layers
-            return 1e-2 if max(widths, default=0) <= 64 else 3e-3
-        if not 0 < self.learning_rate < np.inf:
-            msg = f"Got learning_rate = {self.learning_rate}; expected a positive number."
-            raise InvalidInputError(msg)
-        return self.learning_rate
-
-    def _names(self) -> list[str]:
-        known = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if known is None else [str(n) for n in known]
 
     def _warn_below_floor(self, features: npt.NDArray[np.float32]) -> None:
         if not self.log_features_:
@@ -271,15 +209,3 @@ def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:
             f"({n_nonpositive / n_events:.3%}); their ratio is returned as it comes out, and may be large."
         )
         warnings.warn(msg, NegativeDensityWarning, stacklevel=4)
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        msg = f"Got the device {name!r}, which is not available here; use 'auto' or 'cpu'. ({error})"
-        raise InvalidInputError(msg) from None
-    return device

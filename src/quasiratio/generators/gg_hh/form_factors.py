@@ -92,13 +92,13 @@ def _form_factors(s: FloatArray, t: FloatArray, m2: float, h: float) -> tuple[Co
     velocity2 = np.maximum(1.0 - 4.0 * h / s, 0.0)
     nudged_pt2 = np.maximum(pt2, np.minimum(_SMALLEST_PT2 * s, 0.125 * s * velocity2))
     nudged_t = h - 0.5 * s * (1.0 - np.sqrt(np.maximum(velocity2 - 4.0 * nudged_pt2 / s, 0.0)))
-    forward = pt2 < nudged_pt2
+    forward = (pt2 < nudged_pt2) | (pt2 <= 0)
     f_tri, f_box, g_box = _scaled(s / m2, t / m2, h / m2)
+    g_box[forward] = 0.0
+    forward &= pt2 > 0
     if forward.any():
         borrowed = _scaled(s[forward] / m2, nudged_t[forward] / m2, h / m2)[2]
-        with np.errstate(invalid="ignore"):  # both vanish at the production threshold
-            share = np.nan_to_num(np.maximum(pt2[forward], 0.0) / nudged_pt2[forward])
-        g_box[forward] = borrowed * share
+        g_box[forward] = borrowed * pt2[forward] / nudged_pt2[forward]
     return f_tri, f_box, g_box
 
 

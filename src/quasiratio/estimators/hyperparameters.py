@@ -1,0 +1,128 @@
+"""The hyperparameters that every estimator with networks has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.networks import default_hidden_layers
+from quasiratio.training import TrainingSettings
+
+__all__ = ["NetworkEstimator"]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators that train networks.
+
+    The dataclass writes the constructor, which only stores; so scikit-learn finds every parameter in its
+    signature, and subclasses add their own without repeating these. `fit` validates.
+
+    Args:
+        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above.
+        activation: `"silu"`, `"relu"`, `"tanh"` or `"gelu"`.
+        batch_size: Events per optimiser step.
+        learning_rate: Peak rate; by default 0.01 for networks up to 64 wide and 0.003 above.
+        max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.
+        patience: Epochs without a better validation loss before stopping; by default none for the cosine
+            schedule and 20 for the constant one.
+        schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
+        epoch_size: Training events between two validations; by default a twentieth of the fit.
+        weight_decay: Decoupled weight decay.
+        n_members: Networks in the ensemble. Each sees its own Poisson bootstrap of the data.
+        validation_fraction: Share of the events held out when `fit` gets no `validation`.
+        device: `"auto"`, `"cpu"`, `"cuda"`, ...
+        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.
+        random_state: Seed; the same seed gives the same bits on one machine and thread count.
+        verbose: Draw a progress bar when standard error is a terminal.
+    """
+
+    hidden_layers: Sequence[int] | None = None
+    activation: str = "silu"
+    batch_size: int = 8192
+    learning_rate: float | None = None
+    max_steps: int | None = None
+    patience: int | None = None
+    schedule: Literal["cosine", "constant"] = "cosine"
+    epoch_size: int | None = None
+    weight_decay: float = 0.0
+    n_members: int = 1
+    validation_fraction: float = 0.1
+    device: str = "auto"
+    on_divergence: Literal["warn", "raise"] = "warn"
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = True
+
+    def _new_seed(self) -> int:
+        """Draw the seed of a fit from `random_state`."""
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _prepared(self, training: LabelledEvents, held_out: LabelledEvents, seed: int) -> Fit:
+        """Check the hyperparameters and put the events on the device."""
+        return Fit(
+            training,
+            held_out,
+            self._checked_settings(),
+            self.n_members,
+            self.hidden_layers,
+            self.activation,
+            _device(self.device),
+            self.verbose,
+            seed,
+        )
+
+    def _checked_settings(self) -> TrainingSettings:
+        for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+                msg = f"Got {name} = {value!r}; expected a positive whole number."
+                raise InvalidInputError(msg)
+        for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
+            if getattr(self, name) not in choices:
+                msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
+                raise InvalidInputError(msg)
+        return TrainingSettings(
+            batch_size=int(self.batch_size),
+            learning_rate=self._rate(),
+            max_steps=self.max_steps,
+            patience=self.patience,
+            schedule=self.schedule,
+            epoch_size=self.epoch_size,
+            weight_decay=self.weight_decay,
+            on_divergence=self.on_divergence,
+        )
+
+    def _rate(self) -> float:
+        if self.learning_rate is None:
+            layers = self.hidden_layers
+            widths = default_hidden_layers(self.n_features_in_) if layers is None else layers
+            return 1e-2 if max(widths, default=0) <= 64 else 3e-3
+        if not 0 < self.learning_rate < np.inf:
+            msg = f"Got learning_rate = {self.learning_rate}; expected a positive number."
+            raise InvalidInputError(msg)
+        return self.learning_rate
+
+    def _names(self) -> list[str]:
+        known = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if known is None else [str(n) for n in known]
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        msg = f"Got the device {name!r}, which is not available here; use 'auto' or 'cpu'. ({error})"
+        raise InvalidInputError(msg) from None
+    return device

@@ -1,0 +1,76 @@
+"""Where a ratio cannot be trusted, because the reference has (almost) no events there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["SupportDiagnostic", "diagnose_support"]
+
+FloatArray = npt.NDArray[np.float64]
+EventArrays = tuple[npt.NDArray[np.float32], FloatArray, FloatArray]
+"""Features, ratios and signed weights of a sample."""
+
+_MIN_REFERENCE_EVENTS = 10
+_NOTABLE_FRACTION = 0.005
+
+
+@dataclass(frozen=True)
+class SupportDiagnostic:
+    r"""How much of the target the reference cannot be reweighted to.
+
+    Attributes:
+        outside_range: Per feature, the fraction of the target's $|w|$ outside the range of the reference.
+        largest_supported_ratio: The value of $|r|$ beyond which fewer than ten reference events lie.
+        beyond_support: Fraction of the target's $|w|$ at larger $|r|$: its reweighted prediction rests on a
+            handful of events, or on none.
+    """
+
+    outside_range: dict[str, float]
+    largest_supported_ratio: float
+    beyond_support: float
+
+    @property
+    def warning(self) -> str:
+        """A sentence about what is wrong, or nothing."""
+        parts = [
+            f"{fraction:.2%} of the target weight lies outside the reference's range of {name!r}"
+            for name, fraction in self.outside_range.items()
+            if fraction > _NOTABLE_FRACTION
+        ]
+        if self.beyond_support > _NOTABLE_FRACTION:
+            parts.append(
+                f"{self.beyond_support:.2%} of the target weight has |ratio| above "
+                f"{self.largest_supported_ratio:.4g}, where fewer than {_MIN_REFERENCE_EVENTS} reference events lie"
+            )
+        if not parts:
+            return ""
+        return "; ".join(parts) + ". No reweighting of this reference can reach there; nothing was clipped."
+
+
+def diagnose_support(names: Sequence[str], reference: EventArrays, target: EventArrays) -> SupportDiagnostic:
+    """Compare a target sample with the reference events that would have to be reweighted to it.
+
+    Example:
+        >>> flat = np.linspace(0, 1, 101, dtype=np.float32)[:, None]
+        >>> ones = np.ones(101)
+        >>> diagnose_support(["x"], (flat, ones, ones), (flat + 0.2, ones, ones)).outside_range
+        {'x': 0.19801980198019803}
+    """
+    reference_features, reference_ratio, _ = reference
+    target_features, target_ratio, target_weights = target
+    abs_weights = np.abs(target_weights)
+    total = float(abs_weights.sum())
+    lower, upper = reference_features.min(axis=0), reference_features.max(axis=0)
+    outside = (target_features < lower) | (target_features > upper)
+    fractions = (abs_weights @ outside) / total
+    sizes = np.abs(reference_ratio)
+    rank = min(_MIN_REFERENCE_EVENTS, len(sizes))
+    largest = float(np.partition(sizes, len(sizes) - rank)[len(sizes) - rank])
+    beyond = float(abs_weights[np.abs(target_ratio) > largest].sum()) / total
+    return SupportDiagnostic(
+        {name: float(f) for name, f in zip(names, fractions, strict=True)}, largest, beyond
+    )
