@@ -14,13 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
+    from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.positive import PositiveReweighter
+    from quasiratio.estimators.reweighter import Reweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio
     from quasiratio.estimators.signed_mixture import SignedMixtureRatio
     from quasiratio.sample import WeightedSample
 
 __all__ = [
+    "AutoRatio",
     "DirectRatio",
+    "PositiveReweighter",
+    "Reweighter",
     "SignResolvedRatio",
     "SignedMixtureRatio",
     "WeightedSample",
@@ -31,7 +37,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AutoRatio": "quasiratio.estimators.auto",
     "DirectRatio": "quasiratio.estimators.direct",
+    "PositiveReweighter": "quasiratio.estimators.positive",
+    "Reweighter": "quasiratio.estimators.reweighter",
     "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
     "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
     "WeightedSample": "quasiratio.sample",

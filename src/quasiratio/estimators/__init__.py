@@ -1,8 +1,19 @@
 """Estimators with the scikit-learn contract."""
 
+from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.direct import DirectRatio
+from quasiratio.estimators.positive import PositiveReweighter
+from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
 
-__all__ = ["DirectRatio", "RatioEstimator", "SignResolvedRatio", "SignedMixtureRatio"]
+__all__ = [
+    "AutoRatio",
+    "DirectRatio",
+    "PositiveReweighter",
+    "RatioEstimator",
+    "Reweighter",
+    "SignResolvedRatio",
+    "SignedMixtureRatio",
+]

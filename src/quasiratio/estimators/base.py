@@ -1,42 +1,23 @@
-"""What all ratio estimators share: `fit`, `predict_ratio` and `score`."""
+"""The contract of all ratio estimators: `fit`, `predict_ratio`, `predict_members` and `score`."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.utils.validation import check_is_fitted
 
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
-from quasiratio.estimators.fitting import Fit
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.hyperparameters import NetworkEstimator
-from quasiratio.estimators.support import SupportDiagnostic, diagnose_support
-from quasiratio.estimators.training_data import (
-    LabelledEvents,
-    checked_features,
-    labelled_events,
-    split_validation,
-)
+from quasiratio.estimators.training_data import LabelledEvents, labelled_events, split_validation
 from quasiratio.metrics import ratio_risk
-from quasiratio.ratios import RatioModel
-from quasiratio.ratios.ratio_model import RatioPredictions
-from quasiratio.training import TrainingHistory
 
-__all__ = ["RatioEstimator", "TrainedModel"]
+__all__ = ["RatioEstimator"]
 
 FloatArray = npt.NDArray[np.float64]
-
-
-class TrainedModel(NamedTuple):
-    """What an estimator's training returns: the model and one history per stage."""
-
-    model: RatioModel
-    histories: tuple[TrainingHistory, ...]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,20 +30,18 @@ class RatioEstimator(NetworkEstimator):
         normalize: Scale the ratio so that its weighted mean over the training reference is one.
 
     Attributes:
-        model_: The trained `RatioModel`.
-        history_: `TrainingHistory` of the first stage.
-        tuning_history_: `TrainingHistory` of the tuning stage, or `None`.
-        diverged_: Whether the risk ran away in any stage.
-        support_: `SupportDiagnostic`: how much target weight the reference cannot reach.
-        log_features_: Names of the features that the model takes in logarithm.
         seed_: The seed in use, also where `random_state` was `None`.
     """
 
     normalize: bool = True
 
     @abstractmethod
-    def _train(self, fit: Fit) -> TrainedModel:
-        """Train a model on a prepared fit."""
+    def _fit_events(self, training: LabelledEvents, held_out: LabelledEvents) -> None:
+        """Learn from checked events."""
+
+    @abstractmethod
+    def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+        """Return the ratio of each event and, if asked for, the ratios of each member."""
 
     def fit(
         self,
@@ -87,19 +66,7 @@ class RatioEstimator(NetworkEstimator):
             training, held_out = split_validation(events, self.validation_fraction, rng)
         else:
             training, held_out = events, self._checked_validation(validation)
-        fit = self._prepared(training, held_out, self.seed_)
-        model, histories = self._train(fit)
-        self.model_ = model.eval()
-        self.history_ = histories[0]
-        self.tuning_history_ = histories[1] if len(histories) > 1 else None
-        self.diverged_ = any(bool(history.diverged.any()) for history in histories)
-        uses_log = fit.scaling.uses_log.cpu().numpy()
-        self.log_features_ = [name for name, is_log in zip(self._names(), uses_log, strict=True) if is_log]
-        reference = training.select(~training.labels)
-        predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        self._set_normalization(predictions, reference.weights)
-        target = held_out.select(held_out.labels)
-        self.support_ = self._diagnose_support(reference, predictions.ratio, target)
+        self._fit_events(training, held_out)
         return self
 
     @overload
@@ -143,69 +110,9 @@ class RatioEstimator(NetworkEstimator):
         risk = ratio_risk(ratio[~target], events.weights[~target], ratio[target], events.weights[target])
         return -risk.value
 
-    def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
-        check_is_fitted(self)
-        features = checked_features(self, X, reset=False)
-        self._warn_below_floor(features)
-        predictions = self.model_.predict(features, members=members)
-        _warn_nonpositive(predictions.n_nonpositive_reference, len(features))
-        ratio = predictions.ratio * self.normalization_
-        return ratio, predictions.members * self.member_normalizations_[: len(predictions.members), None]
-
-    def _set_normalization(self, predictions: RatioPredictions, reference_weights: FloatArray) -> None:
-        """Store the factors that make the weighted mean over the training reference one."""
-        self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
-        if not self.normalize:
-            return
-        rows = np.vstack([predictions.ratio[None], predictions.members])
-        means = rows @ reference_weights / reference_weights.sum()
-        if not np.all(np.isfinite(means) & (means > 0)):
-            msg = (
-                f"The mean ratio over the training reference is {means.min():.6g}, so it cannot be normalised "
-                "to one; the ratio is left as it is. The fit has probably failed."
-            )
-            warnings.warn(msg, NegativeDensityWarning, stacklevel=3)
-            return
-        self.normalization_ = float(1.0 / means[0])
-        self.member_normalizations_ = 1.0 / (means[1:] if self.n_members > 1 else means[:1])
-
-    def _diagnose_support(
-        self, reference: LabelledEvents, reference_ratio: FloatArray, target: LabelledEvents
-    ) -> SupportDiagnostic:
-        support = diagnose_support(
-            self._names(),
-            (reference.features, reference_ratio, reference.weights),
-            (target.features, self.model_.predict(target.features).ratio, target.weights),
-        )
-        if support.warning:
-            warnings.warn(support.warning, SupportWarning, stacklevel=3)
-        return support
-
     def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401
         if not isinstance(validation, tuple | list) or len(validation) != 3:
             msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
             raise InvalidInputError(msg)
         features, labels, weights = validation
         return labelled_events(self, features, labels, weights, reset=False, where="validation")
-
-    def _warn_below_floor(self, features: npt.NDArray[np.float32]) -> None:
-        if not self.log_features_:
-            return
-        device = self.model_.scaling.mean.device
-        fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        below = [f"{n!r} ({f:.2%})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
-        if below:
-            msg = (
-                f"Some values of {', '.join(below)} lie below the smallest value of the training data, where "
-                "the feature is taken in logarithm; the ratio at that smallest value is used."
-            )
-            warnings.warn(msg, SupportWarning, stacklevel=4)
-
-
-def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:
-    if n_nonpositive:
-        msg = (
-            f"The estimated reference density is zero or negative for {n_nonpositive} of {n_events} events "
-            f"({n_nonpositive / n_events:.3%}); their ratio is returned as it comes out, and may be large."
-        )
-        warnings.warn(msg, NegativeDensityWarning, stacklevel=4)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quasiratio.errors import NegativeWeightWarning
-from quasiratio.estimators.base import RatioEstimator, TrainedModel
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.sign_resolved import train_sign_resolved
+from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.losses import Pare, RatioLoss, loss_by_name
 from quasiratio.ratios import DirectModel
 from quasiratio.training import RatioObjective
@@ -21,7 +21,7 @@ _FIRST_ESTIMATE_STEPS = 300
 
 
 @dataclass(eq=False, repr=False)
-class DirectRatio(RatioEstimator):
+class DirectRatio(SingleModelRatio):
     r"""The ratio from one network and one loss, $r(x) = \mathrm{link}(z(x))$.
 
     Takes the common hyperparameters of `RatioEstimator` as well.

@@ -112,8 +112,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         return self.learning_rate
 
     def _names(self) -> list[str]:
-        known = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if known is None else [str(n) for n in known]
+        return list(self.feature_names_ or (f"x{i}" for i in range(self.n_features_in_)))
 
 
 def _device(name: str) -> torch.device:

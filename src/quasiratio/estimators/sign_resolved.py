@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from quasiratio.estimators.base import RatioEstimator, TrainedModel
 from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.tuning import checked_tune, tune_all
 from quasiratio.losses import RatioLoss
 from quasiratio.ratios import SignResolvedModel, sign_classes
@@ -18,7 +18,7 @@ __all__ = ["SignResolvedRatio", "train_sign_resolved"]
 
 
 @dataclass(eq=False, repr=False)
-class SignResolvedRatio(RatioEstimator):
+class SignResolvedRatio(SingleModelRatio):
     r"""One softmax over (label, sign), $r = (\pi_{1+} - \pi_{1-}) / (\pi_{0+} - \pi_{0-})$. The default choice.
 
     Trained with absolute weights on all events, its risk is bounded below whatever the signs of the weights

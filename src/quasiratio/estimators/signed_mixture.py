@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from quasiratio.estimators.base import RatioEstimator, TrainedModel
 from quasiratio.estimators.coefficients import tune_coefficients
 from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
 from quasiratio.losses import Bce, RatioLoss
@@ -23,7 +23,7 @@ __all__ = ["SignedMixtureRatio"]
 
 
 @dataclass(eq=False, repr=False)
-class SignedMixtureRatio(RatioEstimator):
+class SignedMixtureRatio(SingleModelRatio):
     r"""RoSMM: the ratio recombined from classifiers between the parts of either sign.
 
     With $r_{ab} = p_{1b}/p_{0a}$ learned by cross-entropy on absolute weights and

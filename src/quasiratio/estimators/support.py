@@ -24,27 +24,33 @@ class SupportDiagnostic:
 
     Attributes:
         outside_range: Per feature, the fraction of the target's $|w|$ outside the range of the reference.
-        largest_supported_ratio: The value of $|r|$ beyond which fewer than ten reference events lie.
-        beyond_support: Fraction of the target's $|w|$ at larger $|r|$: its reweighted prediction rests on a
-            handful of events, or on none.
+        largest_supported_ratio: The value of $|r|$ beyond which only ten reference events lie.
+        beyond_support: Fraction of the target's $|w|$ at larger $|r|$, less twice what these ten events carry
+            after reweighting: target weight that no reference event stands for.
+        n_reference: Number of reference events.
     """
 
     outside_range: dict[str, float]
     largest_supported_ratio: float
     beyond_support: float
+    n_reference: int
 
     @property
     def warning(self) -> str:
-        """A sentence about what is wrong, or nothing."""
+        """A sentence about what is wrong, or nothing.
+
+        Small samples do not reach each other's extremes; that alone is no reason to warn.
+        """
+        notable = max(_NOTABLE_FRACTION, 3 * _MIN_REFERENCE_EVENTS / self.n_reference)
         parts = [
             f"{fraction:.2%} of the target weight lies outside the reference's range of {name!r}"
             for name, fraction in self.outside_range.items()
-            if fraction > _NOTABLE_FRACTION
+            if fraction > notable
         ]
-        if self.beyond_support > _NOTABLE_FRACTION:
+        if self.beyond_support > notable:
             parts.append(
                 f"{self.beyond_support:.2%} of the target weight has |ratio| above "
-                f"{self.largest_supported_ratio:.4g}, where fewer than {_MIN_REFERENCE_EVENTS} reference events lie"
+                f"{self.largest_supported_ratio:.4g}, where only {_MIN_REFERENCE_EVENTS} reference events lie"
             )
         if not parts:
             return ""
@@ -60,7 +66,7 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
         >>> diagnose_support(["x"], (flat, ones, ones), (flat + 0.2, ones, ones)).outside_range
         {'x': 0.19801980198019803}
     """
-    reference_features, reference_ratio, _ = reference
+    reference_features, reference_ratio, reference_weights = reference
     target_features, target_ratio, target_weights = target
     abs_weights = np.abs(target_weights)
     total = float(abs_weights.sum())
@@ -68,9 +74,14 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
     outside = (target_features < lower) | (target_features > upper)
     fractions = (abs_weights @ outside) / total
     sizes = np.abs(reference_ratio)
-    rank = min(_MIN_REFERENCE_EVENTS, len(sizes))
-    largest = float(np.partition(sizes, len(sizes) - rank)[len(sizes) - rank])
+    rank = len(sizes) - min(_MIN_REFERENCE_EVENTS, len(sizes))
+    largest = float(np.partition(sizes, rank)[rank])
     beyond = float(abs_weights[np.abs(target_ratio) > largest].sum()) / total
+    reweighted = np.abs(reference_weights * reference_ratio)
+    stood_for = float(reweighted[sizes >= largest].sum() / reweighted.sum())
     return SupportDiagnostic(
-        {name: float(f) for name, f in zip(names, fractions, strict=True)}, largest, beyond
+        {name: float(f) for name, f in zip(names, fractions, strict=True)},
+        largest,
+        max(0.0, beyond - 2.0 * stood_for),
+        len(sizes),
     )

@@ -61,16 +61,15 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
         features, names = sample.features, sample.names
     elif hasattr(features, "columns"):
         names = tuple(str(name) for name in features.columns)
-    known = getattr(estimator, "feature_names_in_", None)
-    if names is not None and known is not None and not reset:
-        _require_same_names(names, tuple(known))
+    if reset:
+        estimator.feature_names_ = names
+    elif names is not None and estimator.feature_names_ is not None:
+        _require_same_names(names, estimator.feature_names_)
     matrix: Float32Matrix = validate_data(
         estimator, features, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False
     )
     if not np.isfinite(matrix.sum(dtype=np.float64)):
         WeightedSample(matrix, names=names)  # raises, naming the columns
-    if reset and names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
     return matrix
 
 

@@ -212,7 +212,7 @@ def _metadata(
     settings: ChunkSettings, process: HardProcess, chunks: list[Chunk], weights: FloatArray
 ) -> dict[str, Any]:
     n_generated = sum(chunk.n_generated for chunk in chunks)
-    per_event = process.absolute_total / n_generated
+    per_event = process.absolute_total / max(n_generated, 1)
     signed = float(weights.sum())
     return {
         "generator": "gg-hh",
@@ -222,7 +222,7 @@ def _metadata(
         "absolute_cross_section_fb": process.absolute_total,
         "selected_cross_section_fb": per_event * signed,
         "selected_cross_section_error_fb": per_event
-        * (max(0.0, len(weights) - signed**2 / n_generated) ** 0.5),
+        * (max(0.0, len(weights) - signed**2 / max(n_generated, 1)) ** 0.5),
         "fb_per_event": per_event,
         "n_generated": n_generated,
         "n_failed": sum(chunk.n_failed for chunk in chunks),

@@ -18,7 +18,7 @@ from quasiratio.generators.gg_hh.couplings import Couplings
 from quasiratio.generators.gg_hh.cross_section import HardProcess
 from quasiratio.generators.gg_hh.parton_density import load_parton_density
 from quasiratio.generators.gg_hh.sampler import PartonEvents, PartonSampler
-from quasiratio.generators.gg_hh.selection import PtCuts, observables, passes
+from quasiratio.generators.gg_hh.selection import FEATURES, OBSERVABLES, PtCuts, observables, passes
 from quasiratio.generators.gg_hh.shower import MAX_PYTHIA_SEED, shower
 
 __all__ = ["PARTON_FEATURES", "SAMPLES", "ChunkSettings", "SampleName", "make_chunk", "parton_sampler"]
@@ -69,7 +69,8 @@ def make_chunk(settings: ChunkSettings, index: int, n_events: int) -> Chunk:
         features = {name: getattr(events, name) for name in PARTON_FEATURES}
         return Chunk(features | {"weight": events.weights} | truth, n_events, 0)
     pythia_seed = int(shower_seed.generate_state(1)[0]) % MAX_PYTHIA_SEED + 1
-    parts: list[dict[str, FloatArray]] = []
+    names = (*FEATURES, *OBSERVABLES, "weight", *truth)
+    parts: list[dict[str, FloatArray]] = [{name: np.empty(0) for name in names}]
     n_generated = 0
     for particles in shower(events, ecm=settings.ecm, seed=pythia_seed, mpi=settings.mpi):
         n_generated += len(particles.source)
@@ -81,7 +82,7 @@ def make_chunk(settings: ChunkSettings, index: int, n_events: int) -> Chunk:
             | {"weight": events.weights[origin]}
             | {name: values[origin] for name, values in truth.items()}
         )
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
     return Chunk(columns, n_generated, n_events - n_generated)
 
 

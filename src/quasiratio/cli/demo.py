@@ -1,0 +1,90 @@
+"""`quasiratio demo`: four methods on a pair of samples whose exact, signed ratio is known."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quasiratio.cli.output_directory import create_output_directory, require_output_directory
+from quasiratio.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from quasiratio.cli.demo_run import DemoResult
+
+__all__ = ["demo"]
+
+_MIN_EVENTS, _MAX_EVENTS = 1_000, 10_000_000
+_MAX_SEED = 2**32 - 1
+_RADIUS = "Radius $r$"
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of the figures.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the samples and the fits.")] = 0,
+    events: Annotated[int, typer.Option(help="Training events per class, and test events.")] = 200_000,
+    steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 800,
+) -> None:
+    """Compare four methods on a toy with negative density.
+
+    Takes about a minute. Prints a table and writes closure.png, closure.pdf, ratio.png and ratio.pdf.
+    """
+    _require_between("--events", events, _MIN_EVENTS, _MAX_EVENTS)
+    _require_between("--seed", seed, 0, _MAX_SEED)
+    _require_between("--steps", steps, 1, 100_000)
+    require_output_directory(output)
+
+    from rich.console import Console  # noqa: PLC0415 - keeps --help fast
+
+    from quasiratio.cli.demo_run import run_demo  # noqa: PLC0415 - keeps --help fast
+
+    report = None if sys.stderr.isatty() else _report_fit
+    result = run_demo(events, seed=seed, max_steps=steps, report=report)
+    console = Console()
+    console.print(_table(result))
+    for note in result.notes:
+        console.print(f"Note: {note}", style="dim", highlight=False)
+    paths = _write_figures(result, create_output_directory(output))
+    console.print("Figures: " + ", ".join(str(path) for path in paths), highlight=False, soft_wrap=True)
+
+
+def _require_between(option: str, value: int, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        msg = f"Got {option} {value}; expected a whole number from {lowest} to {highest}."
+        raise InvalidInputError(msg)
+
+
+def _report_fit(method: str, seconds: float) -> None:
+    typer.echo(f"fitted {method} in {seconds:.1f} s", err=True)
+
+
+def _table(result: DemoResult) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - keeps --help fast
+
+    table = Table(title=f"Signed case, radius, {result.n_events} events per class")
+    table.add_column("method")
+    for heading in ("chi2/ndof", "D_S2", "time [s]"):
+        table.add_column(heading, justify="right")
+    for entry in result.closure.methods:
+        seconds = result.seconds.get(entry.method)
+        table.add_row(
+            entry.method,
+            f"{entry.chi_squared.value:.2f}",
+            f"{entry.relative_entropy.value:.2g}",
+            "" if seconds is None else f"{seconds:.1f}",
+        )
+    return table
+
+
+def _write_figures(result: DemoResult, directory: Path) -> tuple[Path, ...]:
+    from quasiratio.plots import closure_figure, ratio_figure, save_figure  # noqa: PLC0415 - keeps --help fast
+
+    title = f"Signed Gaussian mixtures, {result.n_events:,} events per class".replace(",", " ")
+    methods = [curve.name for curve in result.curves]
+    closure = closure_figure(result.closure, label=_RADIUS, title=title, methods=methods)
+    ratio = ratio_figure(result.curves, result.exact_curve, label=_RADIUS, title=title)
+    return save_figure(closure, directory / "closure") + save_figure(ratio, directory / "ratio")

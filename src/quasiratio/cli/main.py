@@ -1,0 +1,48 @@
+"""The `quasiratio` command.
+
+Each command is a function in a file of its own that imports what it needs when it runs, so that
+`quasiratio --help` stays fast. To add one: write `cli/<name>.py` and register it below.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quasiratio.cli.demo import demo
+from quasiratio.cli.one_sentence_errors import OneSentenceErrors
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="quasiratio",
+    cls=OneSentenceErrors,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if value:
+        import quasiratio  # noqa: PLC0415 - only here
+
+        typer.echo(f"quasiratio {quasiratio.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def quasiratio_command(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - handled by its callback
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Likelihood ratios and event reweighting when weights and densities may be negative."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("demo")(demo)

@@ -1,0 +1,210 @@
+r"""Negative weights made positive: one signed sample, the same expectations.
+
+A network learns $g(x) = P(w > 0 \mid x)$ in the measure $|w|$. Since
+$E[w \mid x] = E[|w| \mid x]\,(2 g(x) - 1)$, the weights $|w|\,(2g - 1)$ have the same expectation for every
+observable that is a function of the features, and are positive wherever the density is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning
+from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.training_data import LabelledEvents, checked_features, split_validation
+from quasiratio.losses import Bce
+from quasiratio.ratios import DirectModel
+from quasiratio.sample import WeightedSample
+from quasiratio.training import Pool, RatioObjective, TrainingHistory
+
+__all__ = ["PositiveReport", "PositiveReweighter", "Resampled"]
+
+FloatArray = npt.NDArray[np.float64]
+_SIGNIFICANCE = 3.0
+
+
+class Resampled(NamedTuple):
+    """Events that were kept, and their new weights."""
+
+    kept: npt.NDArray[np.int64]
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class PositiveReport:
+    r"""What happened to the fitted sample.
+
+    Attributes:
+        negative_fraction_before: Fraction of events with a negative weight before.
+        negative_fraction_after: The same after; not zero only where the density itself is negative.
+        negative_density_fraction: Share of the absolute weight where the density is negative.
+        flattened_fraction: Share of the absolute weight where the estimate is negative, but not
+            significantly: the weights there are zero.
+        effective_size_before: $(\sum w)^2 / \sum w^2$ before.
+        effective_size_after: The same after.
+    """
+
+    negative_fraction_before: float
+    negative_fraction_after: float
+    negative_density_fraction: float
+    flattened_fraction: float
+    effective_size_before: float
+    effective_size_after: float
+
+    @property
+    def gain(self) -> float:
+        """Effective size after over before."""
+        return self.effective_size_after / self.effective_size_before
+
+    def __str__(self) -> str:
+        return (
+            f"negative weights {self.negative_fraction_before:.2%} -> {self.negative_fraction_after:.2%}, "
+            f"effective size {self.effective_size_before:.6g} -> {self.effective_size_after:.6g} "
+            f"(gain {self.gain:.2f}); negative density over {self.negative_density_fraction:.2%} of |w|, "
+            f"flattened to zero over {self.flattened_fraction:.2%}"
+        )
+
+
+@dataclass(eq=False, repr=False)
+class PositiveReweighter(NetworkEstimator):
+    r"""Signed weights to nonnegative ones, $w \to |w|\,(2 g(x) - 1)$, with the same expectations.
+
+    Takes the hyperparameters of `NetworkEstimator` as well. Expectations of observables that depend on more
+    than the features given here are not protected: give all that matter.
+
+    Args:
+        on_negative_density: Where the density itself is (significantly) negative no weight can be positive:
+            `"keep-sign"` leaves negative weights there and warns, `"refuse"` raises.
+
+    Attributes:
+        report_: `PositiveReport` of the fitted sample.
+        history_: `TrainingHistory`, or `None` where no weight was negative and nothing was trained.
+        scale_: Factor that keeps the sum of weights of the fitted sample.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X, w = rng.normal(size=(4000, 1)), rng.choice([1.0, -1.0], size=4000, p=[0.8, 0.2])
+        >>> positive = PositiveReweighter(max_steps=200, random_state=0).fit(X, w)
+        >>> new = positive.predict_weights(X, w)
+        >>> bool(new.min() >= 0), round(float(new.sum() / w.sum()), 6)
+        (True, 1.0)
+    """
+
+    on_negative_density: Literal["keep-sign", "refuse"] = "keep-sign"
+
+    def fit(self, X: Any, sample_weight: npt.ArrayLike) -> Self:  # noqa: ANN401
+        """Learn where weights are positive, from one signed sample with a positive sum."""
+        if self.on_negative_density not in ("keep-sign", "refuse"):
+            msg = f"Got on_negative_density = {self.on_negative_density!r}; expected 'keep-sign' or 'refuse'."
+            raise InvalidInputError(msg)
+        features = checked_features(self, X, reset=True)
+        weights = np.array(WeightedSample(np.zeros(len(features)), sample_weight).weights)
+        total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
+        self._checked_settings()
+        self.seed_ = self._new_seed()
+        self.history_: TrainingHistory | None = None
+        self.model_: DirectModel | None = None
+        self.flattens_, self.scale_ = False, 1.0
+        if np.any(weights < 0):
+            self._train(LabelledEvents(features, weights > 0, np.abs(weights)))
+        self._judge_negative_region(features, weights)
+        new_weights = self.predict_weights(X, weights)
+        self.scale_ = total / float(new_weights.sum())
+        self.report_ = self._report(features, weights, new_weights * self.scale_)
+        if self.report_.negative_density_fraction > 0:
+            msg = (
+                f"The density is negative over {self.report_.negative_density_fraction:.2%} of the absolute "
+                "weight, where no weight can be positive; "
+            )
+            if self.on_negative_density == "refuse":
+                msg += "use on_negative_density='keep-sign' to keep negative weights there."
+                raise InvalidInputError(msg)
+            warnings.warn(msg + "negative weights are kept there.", NegativeDensityWarning, stacklevel=2)
+        return self
+
+    def predict_weights(self, X: Any, sample_weight: npt.ArrayLike) -> FloatArray:  # noqa: ANN401
+        r"""Return the new weights $s\,|w|\,(2 g(x) - 1)$; their sum over the fitted sample is unchanged."""
+        check_is_fitted(self, "scale_")
+        features = checked_features(self, X, reset=False)
+        abs_weights = np.abs(WeightedSample(np.zeros(len(features)), sample_weight).weights)
+        return self.scale_ * abs_weights * self._asymmetry(features)
+
+    def resample(self, X: Any, sample_weight: npt.ArrayLike, rng: np.random.Generator) -> Resampled:  # noqa: ANN401
+        r"""Keep events at random, so that sums of weights *and* of squared weights stay what they were.
+
+        An event stays with probability $(2g-1)^2$ and gets the weight $|w|/(2g-1)$. In every region of the
+        features the expected sum of weights and the expected sum of squared weights, the usual estimate of
+        the statistical error, are then those of the signed sample, with fewer events and no negative ones.
+        """
+        check_is_fitted(self, "scale_")
+        features = checked_features(self, X, reset=False)
+        abs_weights = np.abs(WeightedSample(np.zeros(len(features)), sample_weight).weights)
+        asymmetry = self._asymmetry(features)
+        kept = np.flatnonzero(rng.random(len(features)) < asymmetry**2)
+        return Resampled(kept, abs_weights[kept] / asymmetry[kept])
+
+    def sign_asymmetry(
+        self, features: npt.NDArray[np.float32], weights: FloatArray
+    ) -> Callable[[npt.NDArray[np.float32]], FloatArray]:
+        """Train on checked arrays and return the estimate of $2g - 1$, as it comes out of the network."""
+        self.seed_, self.flattens_ = self._new_seed(), False
+        self.n_features_in_ = features.shape[1]
+        self._train(LabelledEvents(features, weights > 0, np.abs(weights)))
+        return self._asymmetry
+
+    def _train(self, events: LabelledEvents) -> None:
+        training, held_out = split_validation(
+            events, self.validation_fraction, np.random.default_rng(self.seed_)
+        )
+        fit = self._prepared(training, held_out, self.seed_)
+        held_out_weights = fit.tensor(fit.validation_events.weights)[None]
+        pools = [
+            Pool(None, fit.tensor(events.labels).float(), (weights / weights.mean()).float())
+            for events, weights in (
+                (fit.train_events, fit.member_weights),
+                (fit.validation_events, held_out_weights),
+            )
+        ]
+        self.model_ = DirectModel(fit.scaling, fit.network(1), fit.n_members, Bce())
+        self.history_ = fit.train(self.model_.network, RatioObjective(Bce()), pools[:1], pools[1:])
+
+    def _asymmetry(self, features: npt.NDArray[np.float32]) -> FloatArray:
+        r"""Return $2g - 1 = (o - 1)/(o + 1)$ from the odds $o = g/(1-g)$; zero where it is flattened."""
+        if self.model_ is None:
+            return np.ones(len(features))
+        odds = self.model_.predict(features).ratio
+        asymmetry = (odds - 1.0) / (odds + 1.0)
+        return np.maximum(asymmetry, 0.0) if self.flattens_ else asymmetry
+
+    def _judge_negative_region(self, features: npt.NDArray[np.float32], weights: FloatArray) -> None:
+        """Decide whether the region of negative estimates is negative beyond its statistical error."""
+        inside = weights[self._asymmetry(features) < 0]
+        self.flattens_ = bool(inside.sum() > -_SIGNIFICANCE * np.sqrt(np.square(inside).sum()))
+
+    def _report(
+        self, features: npt.NDArray[np.float32], weights: FloatArray, new_weights: FloatArray
+    ) -> PositiveReport:
+        abs_weights = np.abs(weights)
+        estimated_negative = (
+            np.zeros(len(weights), dtype=bool)
+            if self.model_ is None
+            else self.model_.predict(features).ratio < 1.0
+        )
+        share = float(abs_weights[estimated_negative].sum() / abs_weights.sum())
+        before = WeightedSample(np.zeros(len(weights)), weights)
+        after = WeightedSample(np.zeros(len(weights)), new_weights)
+        return PositiveReport(
+            before.negative_fraction,
+            after.negative_fraction,
+            0.0 if self.flattens_ else share,
+            share if self.flattens_ else 0.0,
+            before.effective_size,
+            after.effective_size,
+        )

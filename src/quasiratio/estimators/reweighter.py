@@ -1,0 +1,138 @@
+"""hep_ml's interface on any ratio estimator, with cross-fitting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.sign_resolved import SignResolvedRatio
+from quasiratio.sample import WeightedSample
+
+__all__ = ["Reweighter", "fold_of_events"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class Reweighter(BaseEstimator):  # type: ignore[misc]
+    r"""Weights that turn an original sample into a target: $w_i \to s\,w_i\,r(x_i)$.
+
+    What comes out is the **new weight**, the original weight included, not a factor. The scale $s$ is fixed
+    by the fit: the new weights of the fitted original sample sum to the target's sum of weights
+    (`total="target"`) or to the original's own (`total="original"`).
+
+    Args:
+        ratio: Any ratio estimator; by default `SignResolvedRatio()`.
+        total: What the new weights of the fitted sample sum to.
+        n_folds: With two or more, every event gets its ratio from a model that never saw it. The fold of an
+            event is a hash of its features, so that this holds for any subset and order of events.
+
+    Attributes:
+        ratios_: The fitted estimators, one per fold.
+        scale_: The factor $s$.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> original, target = rng.normal(0.0, 1.0, (3000, 1)), rng.normal(0.3, 1.0, (6000, 1))
+        >>> reweighter = Reweighter(SignResolvedRatio(max_steps=300, random_state=0)).fit(original, target)
+        >>> weights = reweighter.predict_weights(original)
+        >>> round(float(weights.sum()), 3)
+        6000.0
+        >>> bool(abs(np.average(original[:, 0], weights=weights) - 0.3) < 0.1)
+        True
+    """
+
+    ratio: RatioEstimator | None = None
+    total: Literal["target", "original"] = "target"
+    n_folds: int = 1
+
+    def fit(
+        self,
+        original: Any,  # noqa: ANN401
+        target: Any,  # noqa: ANN401
+        original_weight: npt.ArrayLike | None = None,
+        target_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn the ratio of `target` to `original`; weights may have either sign."""
+        if self.total not in ("target", "original"):
+            msg = f"Got total = {self.total!r}; expected 'target' or 'original'."
+            raise InvalidInputError(msg)
+        if self.n_folds < 1:
+            msg = f"Got n_folds = {self.n_folds!r}; expected a positive whole number."
+            raise InvalidInputError(msg)
+        original_sample = WeightedSample(original, original_weight)
+        target_sample = WeightedSample(target, target_weight)
+        if original_sample.names != target_sample.names:
+            msg = (
+                f"Got the features {list(original_sample.names)} in the original and "
+                f"{list(target_sample.names)} in the target; expected the same names in the same order."
+            )
+            raise InvalidInputError(msg)
+        features = np.concatenate([original_sample.features, target_sample.features])
+        weights = np.concatenate([original_sample.weights, target_sample.weights])
+        labels = np.repeat([0, 1], [len(original_sample), len(target_sample)])
+        folds = fold_of_events(features, self.n_folds)
+        self.ratios_ = []
+        for fold in range(self.n_folds):
+            seen = (folds != fold) if self.n_folds > 1 else np.ones(len(folds), dtype=bool)
+            estimator = clone(self.ratio if self.ratio is not None else SignResolvedRatio())
+            frame = WeightedSample(features[seen], names=original_sample.names)
+            self.ratios_.append(estimator.fit(frame, labels[seen], sample_weight=weights[seen]))
+        ratio = self.predict_ratio(original_sample)
+        wanted = target_sample if self.total == "target" else original_sample
+        reweighted_sum = float(original_sample.weights @ ratio)
+        if not reweighted_sum > 0:
+            msg = (
+                f"The reweighted original sums to {reweighted_sum:.6g}; expected a positive sum. The fit has "
+                "failed: look at the estimators in `ratios_`."
+            )
+            raise InvalidInputError(msg)
+        self.scale_ = wanted.sum_of_weights / reweighted_sum
+        return self
+
+    def predict_ratio(self, original: Any) -> FloatArray:  # noqa: ANN401
+        """Return the ratio of densities per event, from the model that did not see the event."""
+        check_is_fitted(self, "ratios_")
+        sample = WeightedSample(original)
+        folds = fold_of_events(sample.features, self.n_folds)
+        ratio = np.empty(len(sample))
+        for fold, estimator in enumerate(self.ratios_):
+            chosen = folds == fold
+            if chosen.any():
+                ratio[chosen] = estimator.predict_ratio(sample.select(chosen))
+        return ratio
+
+    def predict_weights(
+        self,
+        original: Any,  # noqa: ANN401
+        original_weight: npt.ArrayLike | None = None,
+    ) -> FloatArray:
+        """Return the new weights, `scale_ * original_weight * ratio`."""
+        ratio = self.predict_ratio(original)
+        return self.scale_ * WeightedSample(original, original_weight).weights * ratio
+
+
+def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArray[np.int64]:
+    """Assign each event to a fold by a hash of its features: the same event, the same fold, always.
+
+    Example:
+        >>> x = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]], dtype=np.float32)
+        >>> folds = fold_of_events(x, 5)
+        >>> bool(folds[0] == folds[2])
+        True
+    """
+    if n_folds == 1:
+        return np.zeros(len(features), dtype=np.int64)
+    bits = np.ascontiguousarray(features + np.float32(0.0)).view(np.uint32)  # -0.0 becomes 0.0
+    state = np.full(len(features), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in range(features.shape[1]):
+        state = (state ^ bits[:, column]) * np.uint64(0xBF58476D1CE4E5B9)
+        state ^= state >> np.uint64(29)
+    return ((state >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
