@@ -1,0 +1,106 @@
+"""How close each method comes to the exact ratio, on both toys, over several seeds.
+
+`python -m benchmarks.accuracy --seeds 5` appends one row per (case, seed, method) to
+`benchmarks/results/accuracy.json` as soon as it is known; rows that are there already are not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+import quasiratio as qr
+from benchmarks.results import append_row, read_rows
+from benchmarks.toy import PUBLISHED_SIZES, ToyData, toy_data
+from quasiratio.errors import QuasiratioWarning
+from quasiratio.losses import Pare
+
+Rows = Iterator[tuple[str, np.ndarray, float]]
+
+
+def auto_and_candidates(data: ToyData, seed: int) -> Rows:
+    """`AutoRatio` and the four candidates it fits, from one run."""
+    auto, seconds = _timed_fit(qr.AutoRatio(random_state=seed, verbose=False), data)
+    for name, candidate in auto.candidates_.items():
+        histories = [candidate.history_, candidate.tuning_history_]
+        spent = sum(history.wall_clock for history in histories if history is not None)
+        yield name, candidate.predict_ratio(data.reference.features), spent
+    yield "auto", auto.predict_ratio(data.reference.features), seconds
+
+
+def single(name: str, make: Callable[[int], qr.SignResolvedRatio]) -> Callable[[ToyData, int], Rows]:
+    """One estimator, one row."""
+
+    def run(data: ToyData, seed: int) -> Rows:
+        estimator, seconds = _timed_fit(make(seed), data)
+        yield name, estimator.predict_ratio(data.reference.features), seconds
+
+    return run
+
+
+def exact(data: ToyData, seed: int) -> Rows:  # noqa: ARG001
+    """The exact ratio on the same events."""
+    yield "exact", data.case.exact_ratio(data.reference.features), 0.0
+
+
+def _mlp(seed: int) -> qr.DirectRatio:
+    return qr.DirectRatio(loss="bce", random_state=seed, verbose=False)
+
+
+METHODS: dict[str, Callable[[ToyData, int], Rows]] = {
+    "exact": exact,
+    "auto": auto_and_candidates,
+    "sign-resolved x8": single(
+        "sign-resolved x8", lambda s: qr.SignResolvedRatio(n_members=8, random_state=s, verbose=False)
+    ),
+    "mlp-bce": single("mlp-bce", _mlp),
+    "pare": single("pare", lambda s: qr.DirectRatio(loss=Pare(), random_state=s, verbose=False)),
+    "rosmm_c": single(
+        "rosmm_c", lambda s: qr.SignedMixtureRatio(tune="coefficients", random_state=s, verbose=False)
+    ),
+    "rosmm_r": single("rosmm_r", lambda s: qr.SignedMixtureRatio(tune="all", random_state=s, verbose=False)),
+}
+
+
+def _timed_fit(estimator, data: ToyData):
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuasiratioWarning)
+        estimator.fit(*data.training, validation=data.validation)
+    return estimator, time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cases", default="nonnegative,signed")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    for method in arguments.methods.split(","):
+        for seed in range(arguments.seeds):
+            for case in arguments.cases.split(","):
+                done = {(row["case"], row["seed"], row["method"]) for row in read_rows("accuracy")}
+                if (case, seed, method) in done:
+                    continue
+                data = toy_data(case, seed)
+                for name, ratio, seconds in METHODS[method](data, seed):
+                    row = {"case": case, "seed": seed, "method": name, "sizes": PUBLISHED_SIZES}
+                    row |= data.judge(ratio) | {"seconds": seconds}
+                    append_row("accuracy", row)
+                    print(
+                        f"{case:12s} seed {seed} {name:18s} chi2 {row['chi2']:9.3f} "
+                        f"(exact {row['exact_chi2']:.3f}, ratio {row['chi2_to_exact']:.3f}) "
+                        f"rms {row['rms']:.4f} {seconds:.1f} s",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()
