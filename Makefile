@@ -1,16 +1,26 @@
 # Each target creates .venv and installs what it needs; nothing is reinstalled while
 # pyproject.toml and constraints.txt stay as they are.
 PYTHON ?= python3
+WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    two signed samples, three methods, one picture in demo/"
+	@echo "make test    all tests, doctests and the code of the documentation"
+	@echo "make lint    ruff, mypy, import-linter, repo-review"
+	@echo "make docs    the documentation in site/"
+	@echo "make bench   accuracy and speed, written to docs/benchmarks.md"
+	@echo "make clean   removes .venv and everything that was built"
 
 demo: .venv/installed
 	$(BIN)/quasiratio demo -o demo
 
+# One thread per worker: the networks are small, and two tests at a time beat two threads in one.
 test: .venv/installed-dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -26,8 +36,10 @@ docs: .venv/installed-dev
 	$(BIN)/mkdocs build --strict
 
 .venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("quasiratio needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 
+# The development environment contains the other, so either marker will do for `demo`.
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --upgrade pip
 	$(PIP) -e .
@@ -39,4 +51,4 @@ docs: .venv/installed-dev
 	@touch $@ .venv/installed
 
 clean:
-	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv demo site dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -27,7 +27,7 @@ def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory of the figures.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the samples and the fits.")] = 0,
     events: Annotated[int, typer.Option(help="Training events per class, and test events.")] = 200_000,
-    steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 800,
+    steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 600,
 ) -> None:
     """Compare four methods on a toy with negative density.
 
@@ -67,7 +67,7 @@ def _table(result: DemoResult) -> Table:
 
     table = Table(title=f"Signed case, radius, {result.n_events} events per class")
     table.add_column("method")
-    for heading in ("chi2/ndof", "D_S2", "time [s]"):
+    for heading in ("chi2/ndof", "D_S2", "time (s)"):
         table.add_column(heading, justify="right")
     for entry in result.closure.methods:
         seconds = result.seconds.get(entry.method)
@@ -83,8 +83,8 @@ def _table(result: DemoResult) -> Table:
 def _write_figures(result: DemoResult, directory: Path) -> tuple[Path, ...]:
     from quasiratio.plots import closure_figure, ratio_figure, save_figure  # noqa: PLC0415 - keeps --help fast
 
-    title = f"Signed Gaussian mixtures, {result.n_events:,} events per class".replace(",", " ")
+    title = f"Signed Gaussian mixtures, {result.n_events} events per class"
     methods = [curve.name for curve in result.curves]
     closure = closure_figure(result.closure, label=_RADIUS, title=title, methods=methods)
-    ratio = ratio_figure(result.curves, result.exact_curve, label=_RADIUS, title=title)
+    ratio = ratio_figure(result.curves, result.exact_curve, label=_RADIUS, title=title, band="68% of angles")
     return save_figure(closure, directory / "closure") + save_figure(ratio, directory / "ratio")

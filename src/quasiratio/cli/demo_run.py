@@ -16,7 +16,7 @@ from quasiratio.estimators import DirectRatio, RatioEstimator, SignedMixtureRati
 from quasiratio.metrics import ObservableClosure, closure, radial_edges
 from quasiratio.plots import RatioCurve
 
-__all__ = ["DemoResult", "run_demo"]
+__all__ = ["DemoResult", "run_demo", "short_notes"]
 
 EXACT = "exact ratio"
 _N_RADII, _N_ANGLES = 141, 48
@@ -49,13 +49,15 @@ def demo_methods(max_steps: int, seed: int) -> dict[str, RatioEstimator]:
     Cross-entropy gets a tenth of the default rate: at the default its risk runs away so fast that the ratio
     is lost at every radius, and not only where the density is negative.
     """
-    common = {"max_steps": max_steps, "random_state": seed}
-    return {
-        "MLP, BCE": DirectRatio(loss="bce", learning_rate=1e-3, **common),
-        "RoSMM": SignedMixtureRatio(**common),
-        "REVERT": DirectRatio(loss="revert", **common),
-        "sign-resolved": SignResolvedRatio(**common),
+    methods: dict[str, RatioEstimator] = {
+        "MLP, BCE": DirectRatio(loss="bce", learning_rate=1e-3),
+        "RoSMM": SignedMixtureRatio(),
+        "REVERT": DirectRatio(loss="revert"),
+        "sign-resolved": SignResolvedRatio(),
     }
+    for method in methods.values():
+        method.set_params(max_steps=max_steps, random_state=seed)
+    return methods
 
 
 def run_demo(
@@ -96,7 +98,7 @@ def run_demo(
             seconds[name] = time.perf_counter() - start
             ratios[name] = method.predict_ratio(test_features)
             curves.append(rings.curve(name, method.predict_ratio(rings.points)))
-        notes.extend(_notes(name, caught))
+        notes.extend(short_notes(name, caught))
         if report is not None:
             report(name, seconds[name])
     ratios[EXACT] = case.exact_ratio(test_reference.features)
@@ -126,11 +128,14 @@ def _radius(features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return np.asarray(np.hypot(features[:, 0], features[:, 1]))
 
 
-def _notes(name: str, caught: list[warnings.WarningMessage]) -> list[str]:
-    """Turn the expected warnings of one method into one sentence, and pass the others on as they are."""
+def short_notes(name: str, caught: list[warnings.WarningMessage]) -> list[str]:
+    """Turn the expected warnings of a fit into one sentence, and keep the first of every other kind."""
     kinds = [warning.category for warning in caught]
     if any(issubclass(kind, DivergenceWarning) for kind in kinds):
-        return [f"{name} cannot express a negative ratio, and its risk ran away where the density is negative."]
+        return [
+            f"{name} cannot express a negative ratio, and its risk ran away where the density is negative."
+        ]
     if any(issubclass(kind, NegativeWeightWarning) for kind in kinds):
         return [f"{name} cannot express a negative ratio, and the density is negative in the middle."]
-    return [f"{name}: {message}" for message in dict.fromkeys(str(warning.message) for warning in caught)]
+    first = {warning.category: warning.message for warning in reversed(caught)}
+    return [f"{name}: {message}" for message in first.values()]

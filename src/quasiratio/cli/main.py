@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _print_version(value: bool) -> None:
     if value:
         import quasiratio  # noqa: PLC0415 - only here
 

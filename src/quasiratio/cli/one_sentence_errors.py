@@ -30,7 +30,7 @@ class OneSentenceErrors(TyperGroup):
         except typer.BadParameter as error:
             _fail(error.format_message(), _USAGE)
         except KeyboardInterrupt:
-            _fail("Interrupted; nothing was written.", _INTERRUPTED)
+            _fail("Interrupted.", _INTERRUPTED)
         return None
 
 

@@ -106,7 +106,7 @@ class RatioEstimator(NetworkEstimator):
         r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`)."""
         check_is_fitted(self)
         events = labelled_events(self, X, y, sample_weight, reset=False, where="scored")
-        ratio, target = self.predict_ratio(events.features), events.labels
+        ratio, target = self.predict_ratio(X), events.labels
         risk = ratio_risk(ratio[~target], events.weights[~target], ratio[target], events.weights[target])
         return -risk.value
 

@@ -83,9 +83,16 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     def _checked_settings(self) -> TrainingSettings:
         for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            is_default = value is None and name not in ("batch_size", "n_members")
+            if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
                 raise InvalidInputError(msg)
+        if not _are_widths(self.hidden_layers):
+            msg = f"Got hidden_layers = {self.hidden_layers!r}; expected a sequence of widths, such as (64, 64)."
+            raise InvalidInputError(msg)
+        if not 0 <= self.weight_decay < np.inf:
+            msg = f"Got weight_decay = {self.weight_decay}; expected zero or a positive number."
+            raise InvalidInputError(msg)
         for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
             if getattr(self, name) not in choices:
                 msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
@@ -113,6 +120,14 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _names(self) -> list[str]:
         return list(self.feature_names_ or (f"x{i}" for i in range(self.n_features_in_)))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | np.integer) and bool(value >= 1)
+
+
+def _are_widths(value: object) -> bool:
+    return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
 
 
 def _device(name: str) -> torch.device:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.coefficients import tune_coefficients
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
@@ -101,6 +102,12 @@ def _pair_pools(
             np.flatnonzero((events.labels == label) & (negative == (sign < 0)))
             for label, sign in ((False, reference_sign), (True, target_sign))
         ]
+        if not all(len(part) for part in parts):  # training data have all parts of their pairs
+            msg = (
+                "The training data have weights of both signs where the validation data have one only, so "
+                "not every sub-ratio can be validated; expected validation events like the training ones."
+            )
+            raise InvalidInputError(msg)
         if rng is not None:
             n_drawn = min(len(part) for part in parts)
             parts = [rng.choice(part, n_drawn, replace=False) for part in parts]

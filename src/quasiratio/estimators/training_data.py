@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -39,13 +41,16 @@ class LabelledEvents:
         for label, role in ((False, "reference (y = 0)"), (True, "target (y = 1)")):
             chosen = self.weights[self.labels == label]
             if not len(chosen):
-                msg = f"Got no events of the {role} in the {where} data; expected events of both classes."
+                msg = (
+                    f"Got events of one class only, none of the {role}, in the {where} data; expected events "
+                    "of both classes."
+                )
                 raise InvalidInputError(msg)
             total = float(chosen.sum())
             if not total > 0:
                 msg = (
-                    f"The weights of the {role} sum to {total:.6g} in the {where} data; expected a positive "
-                    "sum. Check the sign convention of the weights and the selection."
+                    f"The weights of the {role} sum to {total or 'zero':.6} in the {where} data; expected a "
+                    "positive sum. Check the sign convention of the weights and the selection."
                 )
                 raise InvalidInputError(msg)
 
@@ -55,6 +60,9 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
 
     Accepts what `WeightedSample` accepts. Raises with the column's name and the number of offenders.
     """
+    if issparse(features):
+        msg = "Got a sparse matrix; sparse input is not supported. Give a dense array, as from X.toarray()."
+        raise InvalidInputError(msg)
     names = None
     if isinstance(features, Mapping | WeightedSample) or _has_fields(features):
         sample = features if isinstance(features, WeightedSample) else WeightedSample(features)
@@ -65,10 +73,17 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
         estimator.feature_names_ = names
     elif names is not None and estimator.feature_names_ is not None:
         _require_same_names(names, estimator.feature_names_)
-    matrix: Float32Matrix = validate_data(
-        estimator, features, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False
-    )
-    if not np.isfinite(matrix.sum(dtype=np.float64)):
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        if names is not None:  # compared above; scikit-learn knows the names of frames only
+            warnings.filterwarnings("ignore", "X (has feature names|does not have valid feature names)")
+        try:
+            matrix: Float32Matrix = validate_data(
+                estimator, features, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False
+            )
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from error
+        is_finite = np.isfinite(matrix.sum(dtype=np.float64))
+    if not is_finite:
         WeightedSample(matrix, names=names)  # raises, naming the columns
     return matrix
 

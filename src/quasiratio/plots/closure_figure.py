@@ -77,7 +77,15 @@ def closure_figure(
         for axes, entry in zip(panels[1:], entries, strict=True):
             _draw_pulls(axes, closure, entry, styles[entry.method], pull_limit)
         _mark_sign_changes(panels, closure.target)
-        panels[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
+        handles, names = panels[0].get_legend_handles_labels()
+        order = sorted(range(len(names)), key=lambda i: names[i] != "target")  # Matplotlib puts it last
+        panels[0].legend(
+            [handles[i] for i in order],
+            [names[i] for i in order],
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.02),
+            borderaxespad=0.3,
+        )
         panels[0].set_xlim(closure.edges[0], closure.edges[-1])
         panels[-1].set_xlabel(axis_label(label or closure.name, unit))
         if title:
@@ -137,7 +145,7 @@ def _draw_pulls(
     axes.set_ylim(-limit, limit)
     axes.set_yticks([-0.6 * limit, 0.0, 0.6 * limit])
     axes.set_ylabel("Pull", loc="center")
-    mark_beyond(axes, (edges[1:] + edges[:-1]) / 2, pulls, style.color)
+    mark_beyond(axes, (edges[1:] + edges[:-1]) / 2, pulls, TARGET_COLOR)
     quality = rf"$\chi^2$/ndof = {entry.chi_squared.value:.3g}"
     axes.annotate(
         f"{entry.method}\n{quality}",

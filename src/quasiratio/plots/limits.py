@@ -42,7 +42,10 @@ def mark_beyond(axes: Axes, x: FloatArray, values: FloatArray, color: str) -> No
     """Draw triangles at the edge of `axes`, whose limits are set, where values lie beyond it."""
     lower, upper = axes.get_ylim()
     margin = 0.03 * (upper - lower)
-    for beyond, marker, place in ((values > upper, "^", upper - margin), (values < lower, "v", lower + margin)):
+    for beyond, marker, place in (
+        (values > upper, "^", upper - margin),
+        (values < lower, "v", lower + margin),
+    ):
         if np.any(beyond):
             axes.plot(
                 x[beyond],

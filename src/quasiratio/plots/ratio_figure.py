@@ -12,7 +12,15 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.plots.labels import axis_label
 from quasiratio.plots.limits import mark_beyond, robust_limits
 from quasiratio.plots.ratio_curve import RatioCurve
-from quasiratio.plots.style import NEGATIVE_COLOR, TARGET_COLOR, MethodStyle, figure_style, method_styles, new_figure
+from quasiratio.plots.style import (
+    NEGATIVE_COLOR,
+    REFERENCE_COLOR,
+    TARGET_COLOR,
+    MethodStyle,
+    figure_style,
+    method_styles,
+    new_figure,
+)
 
 __all__ = ["ratio_figure"]
 
@@ -24,6 +32,7 @@ def ratio_figure(
     label: str,
     unit: str | None = None,
     title: str | None = None,
+    band: str | None = None,
     difference_limit: float | None = None,
 ) -> Figure:
     r"""Draw learned ratios, and below them their differences to the exact one where it is known.
@@ -36,6 +45,7 @@ def ratio_figure(
         label: What to call the feature on its axis.
         unit: Unit of the feature, without brackets.
         title: Line above the figure.
+        band: What the bands of the curves contain, for the legend.
         difference_limit: The lower panel reaches from minus to plus this value; a tenth of the exact
             ratio's range when left out.
 
@@ -63,6 +73,10 @@ def ratio_figure(
             _draw_differences(panels[1], curves, exact, styles, difference_limit)
         drawn = [*curves, *([exact] if exact is not None else [])]
         main.set_xlim(min(float(c.x.min()) for c in drawn), max(float(c.x.max()) for c in drawn))
+        if band:
+            main.fill_between(
+                [], [], [], color=REFERENCE_COLOR, alpha=0.4, linewidth=0, label=f"bands: {band}"
+            )
         main.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
         panels[-1].set_xlabel(axis_label(label, unit))
         if title:
@@ -76,7 +90,7 @@ def _draw_ratios(
     trusted = [exact.values] if exact is not None else [curve.values for curve in curves]
     lower, upper = robust_limits([*trusted, [0.0]], [curve.values for curve in curves], stretch=0.15)
     axes.set_ylim(lower, upper)
-    axes.axhspan(min(lower, 0.0), 0.0, color=NEGATIVE_COLOR, linewidth=0, zorder=0, label="negative")
+    axes.axhspan(min(lower, 0.0), 0.0, color=NEGATIVE_COLOR, linewidth=0, zorder=0, label="negative ratio")
     axes.axhline(0.0, color=TARGET_COLOR, linewidth=0.8, label="_zero")
     if exact is not None:
         axes.plot(exact.x, exact.values, color=TARGET_COLOR, linewidth=2.2, label=exact.name)

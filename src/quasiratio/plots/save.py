@@ -34,7 +34,9 @@ def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", 
     """
     stem = Path(stem)
     if not stem.parent.is_dir():
-        msg = f"Got the directory {str(stem.parent)!r} for a figure; expected one that exists. Create it first."
+        msg = (
+            f"Got the directory {str(stem.parent)!r} for a figure; expected one that exists. Create it first."
+        )
         raise InvalidInputError(msg)
     unknown = sorted(set(formats) - set(figure.canvas.get_supported_filetypes()))
     if unknown:
@@ -42,7 +44,10 @@ def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", 
         raise InvalidInputError(msg)
     paths = tuple(stem.with_name(f"{stem.name}.{suffix}") for suffix in formats)
     try:
-        with tempfile.TemporaryDirectory(dir=stem.parent, prefix=f".{stem.name}-") as workspace, figure_style():
+        with (
+            tempfile.TemporaryDirectory(dir=stem.parent, prefix=f".{stem.name}-") as workspace,
+            figure_style(),
+        ):
             rendered = [Path(workspace) / path.name for path in paths]
             for path, suffix in zip(rendered, formats, strict=True):
                 figure.savefig(path, format=suffix, metadata=_METADATA.get(suffix))

@@ -45,6 +45,7 @@ _OVERRIDES: dict[str, Any] = {
     "legend.fontsize": "small",
     "axes.linewidth": 0.9,
     "axes.axisbelow": False,
+    "axes.unicode_minus": True,
     "lines.linewidth": 1.4,
     "xtick.major.size": 6,
     "xtick.minor.size": 3,
@@ -75,7 +76,8 @@ def figure_style() -> Iterator[None]:
         >>> mpl.rcParams["font.size"] == before
         True
     """
-    with mpl.rc_context(rc={**mplhep.style.ROOT, **_OVERRIDES}):
+    parameters: Any = {**mplhep.style.ROOT, **_OVERRIDES}
+    with mpl.rc_context(rc=parameters):
         yield
 
 

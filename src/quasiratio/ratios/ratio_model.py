@@ -94,7 +94,7 @@ class RatioModel(nn.Module, ABC):
         n_nonpositive = 0
         device = self.scaling.mean.device
         for start in range(0, n_events, _CHUNK):
-            chunk = torch.from_numpy(features[start : start + _CHUNK]).to(device)
+            chunk = torch.tensor(features[start : start + _CHUNK], device=device)
             outputs = self.outputs(self.scaling(chunk)).double()
             values = self.combined_values(outputs)
             ratio[start : start + _CHUNK] = values.ratio[0].cpu().numpy()

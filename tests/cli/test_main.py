@@ -1,0 +1,96 @@
+"""The command as a whole: help, version, errors in one sentence, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import quasiratio
+from quasiratio.cli.main import app
+from quasiratio.cli.one_sentence_errors import OneSentenceErrors
+from quasiratio.errors import InvalidInputError, MissingExtraError
+
+SCRIPT = Path(sys.executable).with_name("quasiratio")
+
+
+def app_that_raises(error: BaseException) -> typer.Typer:
+    failing = typer.Typer(cls=OneSentenceErrors, pretty_exceptions_enable=False)
+
+    @failing.callback()
+    def group() -> None:
+        pass
+
+    @failing.command("fail")
+    def fail() -> NoReturn:
+        raise error
+
+    return failing
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], []])
+def test_help_lists_the_commands(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "demo" in result.stdout
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"quasiratio {quasiratio.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (InvalidInputError("Got\n  nothing; expected more."), 2, "Error: Got nothing; expected more.\n"),
+        (MissingExtraError("Install it."), 2, "Error: Install it.\n"),
+        (typer.BadParameter("no."), 2, "Error: Invalid value: no.\n"),
+        (KeyboardInterrupt(), 130, "Error: Interrupted.\n"),
+    ],
+)
+def test_expected_errors_are_one_sentence(error: BaseException, code: int, sentence: str) -> None:
+    result = CliRunner().invoke(app_that_raises(error), ["fail"])
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", sentence)
+
+
+def test_a_defect_keeps_its_traceback() -> None:
+    result = CliRunner().invoke(app_that_raises(ZeroDivisionError("ours")), ["fail"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["demo", "--events", "many"]])
+def test_bad_usage(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def imported_by(code: str) -> Callable[[str], bool]:
+    listing = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(' '.join(sys.modules))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    return lambda name: name in listing
+
+
+def test_help_imports_nothing_heavy() -> None:
+    imported = imported_by("import quasiratio.cli.main")
+    assert imported("typer")
+    heavy = ("torch", "sklearn", "matplotlib", "scipy", "boost_histogram", "numpy", "pandas")
+    assert [name for name in heavy if imported(name)] == []
+
+
+def test_the_installed_script_runs() -> None:
+    result = subprocess.run([SCRIPT, "--version"], check=True, capture_output=True, text=True)
+    assert result.stdout.startswith("quasiratio ")
+    assert result.stderr == ""

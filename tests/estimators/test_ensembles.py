@@ -1,0 +1,182 @@
+"""Ensembles: shapes, spread, the average, and its law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+import quasiratio as qr
+from quasiratio.losses import loss_by_name
+from quasiratio.ratios import ratio_model
+from quasiratio.training import CrossEntropyObjective
+
+N_MEMBERS = 4
+COMMON: dict[str, Any] = {
+    "n_members": N_MEMBERS, "max_steps": 80, "hidden_layers": (16,), "batch_size": 512, "random_state": 0, "verbose": False,
+}  # fmt: skip
+MAKERS: dict[str, Callable[..., Any]] = {
+    "lsif": lambda **options: qr.DirectRatio(**{"loss": "lsif", **COMMON, **options}),
+    "revert": lambda **options: qr.DirectRatio(**{"loss": "revert", **COMMON, **options}),
+    "mixture": lambda **options: qr.SignedMixtureRatio(**{**COMMON, **options}),
+    "mixture tuned": lambda **options: qr.SignedMixtureRatio(**{"tune": "all", **COMMON, **options}),
+    "coefficients tuned": lambda **options: qr.SignedMixtureRatio(**{"tune": "coefficients", **COMMON, **options}),
+    "sign resolved": lambda **options: qr.SignResolvedRatio(**{**COMMON, **options}),
+    "sign resolved tuned": lambda **options: qr.SignResolvedRatio(**{"tune": "all", **COMMON, **options}),
+}
+every_kind = pytest.mark.parametrize("kind", MAKERS)
+Events = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+
+def events(seed: int = 1, n: int = 6000, signed: bool = True) -> Events:
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 2)) + 0.3 * y[:, None]
+    return X, y, np.where(signed & (y == 1) & (rng.random(n) < 0.1), -1.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Callable[[str], Any]:
+    cache: dict[str, Any] = {}
+
+    def fit(kind: str) -> Any:
+        if kind not in cache:
+            X, y, w = events()
+            cache[kind] = MAKERS[kind]().fit(X, y, sample_weight=w, validation=events(seed=2))
+        return cache[kind]
+
+    return fit
+
+
+@every_kind
+def test_shapes_and_spread(kind: str, fitted: Callable[[str], Any]) -> None:
+    X, _, _ = events()
+    estimator = fitted(kind)
+    members = estimator.predict_members(X)
+    ratio, std = estimator.predict_ratio(X, return_std=True)
+    assert members.shape == (N_MEMBERS, len(X))
+    assert ratio.shape == std.shape == (len(X),)
+    assert members.dtype == ratio.dtype == std.dtype == np.float64
+    np.testing.assert_allclose(std, members.std(axis=0, ddof=1))  # not divided by sqrt(K)
+    np.testing.assert_array_equal(ratio, estimator.predict_ratio(X))
+    assert np.median(std) > 1e-3  # the members differ: bootstrap and start
+    assert np.all(np.abs(ratio - members.mean(axis=0)) <= np.ptp(members, axis=0) + 0.02)
+
+
+@every_kind
+def test_every_member_is_normalised(kind: str, fitted: Callable[[str], Any]) -> None:
+    X, y, w = events()
+    reference = y == 0
+    for row in fitted(kind).predict_members(X[reference]):
+        assert np.average(row, weights=w[reference]) == pytest.approx(1.0, abs=1e-6)
+
+
+@every_kind
+def test_chunks_do_not_matter(kind: str, fitted: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _, _ = events()
+    whole = fitted(kind).predict_ratio(X)
+    np.testing.assert_allclose(
+        np.concatenate([fitted(kind).predict_ratio(part) for part in np.array_split(X, 7)]), whole, rtol=1e-5, atol=1e-6
+    )
+    monkeypatch.setattr(ratio_model, "_CHUNK", 999)
+    np.testing.assert_allclose(fitted(kind).predict_ratio(X), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_bootstrap_gives_members_their_own_coefficients(fitted: Callable[[str], Any]) -> None:
+    _, y, w = events()
+    coefficients = fitted("mixture").coefficients_
+    assert coefficients.shape == (N_MEMBERS, 2)
+    np.testing.assert_array_equal(coefficients[:, 0], 1.0)
+    assert len(set(coefficients[:, 1])) == N_MEMBERS
+    target = w[y == 1]
+    c1 = target[target > 0].sum() / target.sum()
+    error = c1 * (c1 - 1) / np.sqrt(np.sum(target < 0))  # of order: relative error of the negative sum
+    np.testing.assert_allclose(coefficients[:, 1], c1, atol=6 * error)
+
+
+@pytest.mark.parametrize("loss", ["bce", "lsif", "pare", "revert", "mse"])
+def test_the_risk_of_the_average_is_at_most_the_average_risk(loss: str) -> None:
+    """Jensen's law on a trained ensemble, exactly, for positive weights of events it never saw."""
+    X, y, _ = events(signed=False)
+    estimator = MAKERS["lsif"](loss=loss, normalize=False).fit(X, y)
+    at, labels, _ = events(seed=7, signed=False)
+    weights = np.random.default_rng(0).exponential(1.0, len(at))
+    judge = loss_by_name(loss)
+    classes, w = torch.from_numpy(labels), torch.from_numpy(weights)
+
+    def risk(ratio: npt.NDArray[np.float64]) -> float:
+        return float((judge.per_event(judge.link.raw(torch.from_numpy(ratio)), classes) * w).mean())
+
+    mean_risk = np.mean([risk(row) for row in estimator.predict_members(at)])
+    assert risk(estimator.predict_ratio(at)) < mean_risk
+
+
+def test_the_law_holds_for_cross_entropy(fitted: Callable[[str], Any]) -> None:
+    estimator = fitted("sign resolved")
+    at, labels, w = events(seed=7)
+    model = estimator.model_
+    outputs = model.outputs(model.scaling(torch.from_numpy(at.astype(np.float32)))).detach().double()
+    numbers = {part: index for index, part in enumerate(model.classes)}
+    classes = torch.tensor([numbers[int(y), 1 if v > 0 else -1] for y, v in zip(labels, w, strict=True)])
+    objective = CrossEntropyObjective()
+    members = objective.per_event(outputs, classes.expand(N_MEMBERS, -1)).mean(dim=1)
+    average = objective.per_event(model.average(outputs), classes[None]).mean()
+    assert float(average) < float(members.mean())
+
+
+@pytest.mark.parametrize("kind", ["mixture tuned", "sign resolved tuned"])
+def test_a_tuned_ensemble_obeys_the_law_of_its_tuning_loss(kind: str, fitted: Callable[[str], Any]) -> None:
+    estimator = fitted(kind)
+    at, labels, _ = events(seed=7)
+    judge = estimator.model_.tuned_with
+    predictions = estimator.model_.predict(at.astype(np.float32), members=True)
+
+    def risk(ratio: npt.NDArray[np.float64]) -> float:
+        return float(judge.per_event(judge.link.raw(torch.from_numpy(ratio)), torch.from_numpy(labels)).mean())
+
+    assert risk(predictions.ratio) < np.mean([risk(row) for row in predictions.members])
+
+
+@every_kind
+def test_tuning_never_raises_a_members_validation_risk(kind: str, fitted: Callable[[str], Any]) -> None:
+    estimator = fitted(kind)
+    if "tuned" not in kind:
+        assert estimator.tuning_history_ is None
+        return
+    history = estimator.tuning_history_
+    at, labels, w = events(seed=2)
+    judge = estimator.model_.tuned_with
+    untuned = MAKERS["sign resolved" if kind.startswith("sign") else "mixture"]()
+    X, y, v = events()
+    untuned.fit(X, y, sample_weight=v, validation=(at, labels, w))
+    normal = np.where(labels == 1, 1 / w[labels == 1].sum(), 1 / w[labels == 0].sum())
+
+    def risks(model: Any) -> npt.NDArray[np.float64]:
+        ratios = torch.from_numpy(model.predict(at.astype(np.float32), members=True).members)
+        losses = judge.per_event(judge.link.raw(ratios), torch.from_numpy(labels).expand(N_MEMBERS, -1))
+        result: npt.NDArray[np.float64] = losses.numpy() @ (normal * w)
+        return result
+
+    before, after = risks(untuned.model_), risks(estimator.model_)
+    assert np.all(after <= before + 1e-5)
+    kept = history.best_epoch < 0
+    np.testing.assert_allclose(after[kept], before[kept], rtol=1e-5)
+    assert np.all(after[~kept] < before[~kept])
+
+
+def test_too_few_events_for_a_bootstrap_say_so() -> None:
+    X, y, _ = events(n=20)
+    w = np.where(y == 0, 1.0, 1e-12)
+    w[1] = 1.0
+    with pytest.raises(qr_error(), match="too few events: use n_members=1|expected a positive sum"):
+        MAKERS["lsif"](n_members=64, validation_fraction=0.1).fit(X[:6], y[:6], w[:6])
+
+
+def qr_error() -> type[Exception]:
+    from quasiratio.errors import InvalidInputError
+
+    return InvalidInputError

@@ -1,0 +1,224 @@
+"""The scikit-learn contract: its own checks, clone, pipelines, grids, frames and pickles."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import quasiratio as qr
+from quasiratio.errors import InvalidInputError, QuasiratioWarning
+from quasiratio.estimators import RatioEstimator
+from quasiratio.losses import Pare
+
+QUICK: dict[str, Any] = {"max_steps": 40, "hidden_layers": (8,), "random_state": 0, "verbose": False}
+ESTIMATORS = {
+    "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),
+    "signed mixture": lambda: qr.SignedMixtureRatio(**QUICK),
+    "sign resolved": lambda: qr.SignResolvedRatio(**QUICK),
+}
+every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)
+
+
+class _AnyLabels(RatioEstimator):
+    """Maps the labels of scikit-learn's checks to our 0 and 1: our contract allows no others."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None) -> Self:
+        return super().fit(X, _zero_one(y), sample_weight, validation)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return super().score(X, _zero_one(y), sample_weight)
+
+
+def _zero_one(y: Any) -> Any:
+    values = np.asarray(y)
+    return (values != values.min()).astype(int) if values.ndim == 1 and len(values) else y
+
+
+class DirectRatioOfAnyLabels(_AnyLabels, qr.DirectRatio):
+    pass
+
+
+class SignedMixtureRatioOfAnyLabels(_AnyLabels, qr.SignedMixtureRatio):
+    pass
+
+
+class SignResolvedRatioOfAnyLabels(_AnyLabels, qr.SignResolvedRatio):
+    pass
+
+
+def expected_failures(_: RatioEstimator) -> dict[str, str]:
+    return {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "a weight of two equals a duplicate in the risk (tests/losses, tests/training), but the random "
+            "validation split and the mini-batches differ between the two fits"
+        ),
+    }
+
+
+@parametrize_with_checks(
+    [
+        DirectRatioOfAnyLabels(loss="lsif", **QUICK),
+        SignedMixtureRatioOfAnyLabels(**QUICK),
+        SignResolvedRatioOfAnyLabels(**QUICK),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator: RatioEstimator, check: Any) -> None:
+    with warnings.catch_warnings():
+        # Eight steps on a handful of events may fit badly; that is not what these checks are about.
+        warnings.simplefilter("ignore", QuasiratioWarning)
+        check(estimator)
+
+
+def events(n: int = 1000, n_features: int = 2) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    rng = np.random.default_rng(1)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, n_features)) + 0.3 * y[:, None]
+    w = rng.choice([1.0, 2.0, -0.5], size=n, p=[0.6, 0.3, 0.1])
+    return X, y, np.where(y == 1, w, np.abs(w))
+
+
+@every_estimator
+def test_the_constructor_only_stores_and_clone_copies(kind: str) -> None:
+    estimator = ESTIMATORS[kind]()
+    estimator.set_params(batch_size="nonsense", n_members=-4)  # checked by fit, not before
+    copy = clone(estimator)
+    assert copy is not estimator
+    assert copy.get_params() == estimator.get_params()
+    assert copy.get_params()["batch_size"] == "nonsense"
+    assert not hasattr(copy, "model_")
+    assert type(copy)(**copy.get_params()).get_params() == copy.get_params()
+
+
+def test_a_loss_object_survives_clone() -> None:
+    estimator = qr.DirectRatio(loss=Pare(eps="auto"), **QUICK)
+    assert clone(estimator).loss == Pare(eps="auto")
+    X, y, w = events()
+    estimator.fit(X, y, sample_weight=w)
+    assert estimator.loss == Pare(eps="auto")  # the parameter stays; what was chosen is in loss_
+    assert isinstance(estimator.loss_, Pare)
+    assert isinstance(estimator.loss_.eps, float)
+
+
+def test_common_hyperparameters_are_parameters_of_every_estimator() -> None:
+    common = {
+        "hidden_layers", "activation", "batch_size", "learning_rate", "max_steps", "patience", "schedule",
+        "epoch_size", "n_members", "validation_fraction", "device", "normalize", "on_divergence",
+        "random_state", "verbose",
+    }  # fmt: skip
+    for make, own in ((qr.DirectRatio, {"loss"}), (qr.SignedMixtureRatio, {"tune", "tune_loss"}), (qr.SignResolvedRatio, {"tune", "tune_loss"})):
+        assert common | own <= set(make().get_params())
+
+
+@every_estimator
+def test_a_pipeline_with_a_scaler(kind: str) -> None:
+    X, y, w = events()
+    scaler = StandardScaler()
+    estimator = ESTIMATORS[kind]()
+    pipeline = make_pipeline(scaler, estimator)
+    step = pipeline.steps[-1][0]
+    pipeline.fit(X, y, **{f"{step}__sample_weight": w})
+    ratios = pipeline[-1].predict_ratio(pipeline[:-1].transform(X))
+    assert ratios.shape == (1000,)
+    assert np.all(np.isfinite(ratios))
+    assert np.isfinite(pipeline.score(X, y, **{f"{step}__sample_weight": w}))
+    alone = clone(estimator).fit(StandardScaler().fit_transform(X), y, sample_weight=w)
+    np.testing.assert_array_equal(ratios, alone.predict_ratio(StandardScaler().fit_transform(X)))
+
+
+@every_estimator
+def test_a_grid_search_with_signed_weights(kind: str) -> None:
+    X, y, w = events()
+    grid = GridSearchCV(ESTIMATORS[kind](), {"hidden_layers": [(4,), (8, 8)]}, cv=2)
+    grid.fit(X, y, sample_weight=w)
+    assert grid.best_params_["hidden_layers"] in [(4,), (8, 8)]
+    assert np.all(np.isfinite(grid.cv_results_["mean_test_score"]))
+    assert grid.best_estimator_.predict_ratio(X).shape == (1000,)
+    scores = cross_val_score(ESTIMATORS[kind](), X, y, params={"sample_weight": w}, cv=2)
+    assert np.all(np.isfinite(scores))
+
+
+def test_the_score_is_minus_the_ratio_risk() -> None:
+    X, y, w = events()
+    estimator = ESTIMATORS["direct"]().fit(X, y, sample_weight=w)
+    ratio = estimator.predict_ratio(X)
+    reference, target = y == 0, y == 1
+    risk = np.average(ratio[reference] ** 2, weights=w[reference]) / 2 - np.average(ratio[target], weights=w[target])
+    assert estimator.score(X, y, sample_weight=w) == pytest.approx(-risk, rel=1e-9)
+
+
+def containers() -> dict[str, Any]:
+    X, _, _ = events()
+    frame = pd.DataFrame(X, columns=["pt", "mass"])
+    return {
+        "frame": frame,
+        "columns": {name: frame[name].to_numpy() for name in frame},
+        "sample": qr.WeightedSample(X, names=["pt", "mass"]),
+        "structured": frame.to_records(index=False).view(np.ndarray),
+    }
+
+
+@pytest.mark.parametrize("container", ["frame", "columns", "sample", "structured"])
+def test_named_columns_in_and_the_same_ratios_out(container: str) -> None:
+    X, y, w = events()
+    named = containers()[container]
+    estimator = ESTIMATORS["sign resolved"]().fit(named, y, sample_weight=w)
+    assert estimator.feature_names_ == ("pt", "mass")
+    assert estimator.n_features_in_ == 2
+    plain = ESTIMATORS["sign resolved"]().fit(X, y, sample_weight=w)
+    np.testing.assert_array_equal(estimator.predict_ratio(named), plain.predict_ratio(X))
+    assert estimator.score(named, y, sample_weight=w) == plain.score(X, y, sample_weight=w)
+    assert plain.feature_names_ is None
+
+
+def test_an_explicit_validation_frame_is_accepted() -> None:
+    _, y, w = events()
+    frame = containers()["frame"]
+    estimator = ESTIMATORS["sign resolved"]().fit(frame, y, w, validation=(frame, y, None))
+    assert estimator.predict_ratio(frame).shape == (1000,)
+
+
+@pytest.mark.parametrize("container", ["frame", "columns", "sample", "structured"])
+def test_names_are_checked_at_prediction(container: str) -> None:
+    _, y, w = events()
+    named = containers()[container]
+    estimator = ESTIMATORS["sign resolved"]().fit(containers()["frame"], y, sample_weight=w)
+    np.testing.assert_array_equal(estimator.predict_ratio(named), estimator.predict_ratio(containers()["frame"]))
+    swapped = containers()["frame"][["mass", "pt"]]
+    with pytest.raises(InvalidInputError, match=r"got \['mass', 'pt'\], expected \['pt', 'mass'\]"):
+        estimator.predict_ratio(swapped)
+    with pytest.raises(InvalidInputError, match="feature names should match"):
+        estimator.predict_ratio(containers()["frame"].rename(columns={"pt": "eta"}))
+
+
+@every_estimator
+def test_a_pickle_predicts_the_same(kind: str) -> None:
+    X, y, w = events()
+    estimator = ESTIMATORS[kind]().set_params(n_members=2).fit(X, y, sample_weight=w)
+    again = pickle.loads(pickle.dumps(estimator))  # noqa: S301 - our own bytes
+    for one, other in zip(estimator.predict_ratio(X, return_std=True), again.predict_ratio(X, return_std=True), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.get_params() == estimator.get_params()
+    assert again.history_.n_steps == 40
+
+
+@every_estimator
+def test_fitting_again_forgets_the_first_fit(kind: str) -> None:
+    X, y, w = events()
+    other, _, _ = events(n_features=3)
+    estimator = ESTIMATORS[kind]().fit(other, y)
+    estimator.fit(X, y, sample_weight=w)
+    fresh = ESTIMATORS[kind]().fit(X, y, sample_weight=w)
+    np.testing.assert_array_equal(estimator.predict_ratio(X), fresh.predict_ratio(X))
+    assert estimator.n_features_in_ == 2
