@@ -18,7 +18,7 @@ help:
 demo: .venv/installed
 	$(BIN)/quasiratio demo -o demo
 
-# One thread per worker: the networks are small, and two tests at a time beat two threads in one.
+# One thread per worker, so that WORKERS processes do not compete for the cores.
 test: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

@@ -16,7 +16,13 @@ import quasiratio as qr
 from quasiratio.errors import InvalidInputError
 
 N_EVENTS = 40
-QUICK: dict[str, Any] = {"max_steps": 2, "hidden_layers": (4,), "random_state": 0, "verbose": False, "normalize": False}
+QUICK: dict[str, Any] = {
+    "max_steps": 2,
+    "hidden_layers": (4,),
+    "random_state": 0,
+    "verbose": False,
+    "normalize": False,
+}
 MAKERS: dict[str, Callable[..., Any]] = {
     "direct": lambda **options: qr.DirectRatio(**{"loss": "lsif", **QUICK, **options}),
     "signed mixture": lambda **options: qr.SignedMixtureRatio(**{**QUICK, **options}),
@@ -29,7 +35,7 @@ ONES = np.ones(N_EVENTS)
 
 
 def with_value(row: int, column: int, value: float, dtype: type = np.float64) -> npt.NDArray[Any]:
-    features = FEATURES.astype(dtype)
+    features: npt.NDArray[Any] = FEATURES.astype(dtype)
     features[row, column] = value
     return features
 
@@ -158,11 +164,26 @@ def test_bad_options_are_refused_by_fit(kind: str, options: dict[str, Any], mess
     ("estimator", "message"),
     [
         (qr.DirectRatio(loss="hinge", **QUICK), "loss 'hinge'; expected one of bce, mse"),
-        (qr.SignedMixtureRatio(tune="some", **QUICK), "tune = 'some'; expected one of none, coefficients, all"),
-        (qr.SignResolvedRatio(tune="coefficients", **QUICK), "tune = 'coefficients'; expected one of none, all"),
-        (qr.SignedMixtureRatio(tune="all", tune_loss="hinge", **QUICK), "loss 'hinge'; expected one of bce, mse"),
-        (qr.SignedMixtureRatio(tune="all", tune_loss="bce", **QUICK), "tune_loss = 'bce', which has no negative ratios"),
-        (qr.SignResolvedRatio(tune="all", tune_loss="mlc", **QUICK), "tune_loss = 'mlc', which has no negative ratios"),
+        (
+            MAKERS["signed mixture"](tune="some"),
+            "tune = 'some'; expected one of none, coefficients, all",
+        ),
+        (
+            MAKERS["sign resolved"](tune="coefficients"),
+            "tune = 'coefficients'; expected one of none, all",
+        ),
+        (
+            qr.SignedMixtureRatio(tune="all", tune_loss="hinge", **QUICK),
+            "loss 'hinge'; expected one of bce, mse",
+        ),
+        (
+            qr.SignedMixtureRatio(tune="all", tune_loss="bce", **QUICK),
+            "tune_loss = 'bce', which has no negative ratios",
+        ),
+        (
+            qr.SignResolvedRatio(tune="all", tune_loss="mlc", **QUICK),
+            "tune_loss = 'mlc', which has no negative ratios",
+        ),
     ],
 )
 def test_unknown_losses_and_tunings_are_refused(estimator: Any, message: str) -> None:
@@ -203,7 +224,9 @@ def test_a_std_of_one_member_is_refused(kind: str) -> None:
 def test_a_split_that_leaves_no_positive_sum_says_what_to_do() -> None:
     """Five events of weight 1 carry the reference; a tenth of forty is one event of either sign."""
     w = np.where(LABELS == 1, 1.0, np.where(np.arange(N_EVENTS) % 4 == 0, 1.05, -1.0))
-    with pytest.raises(InvalidInputError, match=r"after the random split: give more events, or validation=\(X, y, w\)"):
+    with pytest.raises(
+        InvalidInputError, match=r"after the random split: give more events, or validation=\(X, y, w\)"
+    ):
         MAKERS["direct"](validation_fraction=0.2).fit(FEATURES, LABELS, sample_weight=_one_heavy(w))
 
 

@@ -22,7 +22,13 @@ from quasiratio.errors import (
 )
 from quasiratio.losses import LOSSES, RatioLoss
 
-QUICK: dict[str, Any] = {"max_steps": 60, "hidden_layers": (8,), "batch_size": 512, "random_state": 0, "verbose": False}
+QUICK: dict[str, Any] = {
+    "max_steps": 60,
+    "hidden_layers": (8,),
+    "batch_size": 512,
+    "random_state": 0,
+    "verbose": False,
+}
 MAKERS: dict[str, Callable[..., Any]] = {
     "direct": lambda **options: qr.DirectRatio(**{"loss": "lsif", **QUICK, **options}),
     "signed mixture": lambda **options: qr.SignedMixtureRatio(**{**QUICK, **options}),
@@ -30,16 +36,30 @@ MAKERS: dict[str, Callable[..., Any]] = {
 }
 every_estimator = pytest.mark.parametrize("kind", MAKERS)
 Events = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
-SIGN_PATTERNS = {"none": (False, False), "only target": (False, True), "only reference": (True, False), "both": (True, True)}
+SIGN_PATTERNS = {
+    "none": (False, False),
+    "only target": (False, True),
+    "only reference": (True, False),
+    "both": (True, True),
+}
 
 
-def events(pattern: str = "both", n: int = 4000, seed: int = 1) -> Events:
-    """Gaussians shifted by 0.3; a class of both signs has one negative event in ten, whatever its features."""
+def events(pattern: str = "both", n: int = 6000, seed: int = 1) -> Events:
+    """Gaussians shifted by 0.3; a class of both signs has one negative event in twenty, whatever its features."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, 2)) + 0.3 * y[:, None]
     signed = np.array(SIGN_PATTERNS[pattern])[y]
-    return X, y, np.where(signed & (rng.random(n) < 0.1), -1.0, 1.0) * rng.uniform(0.5, 1.5, n)
+    return X, y, np.where(signed & (rng.random(n) < 0.05), -1.0, 1.0) * rng.uniform(0.5, 1.5, n)
+
+
+PROBES = np.random.default_rng(9).uniform(-1.3, 1.6, (500, 2))  # where the events are
+
+
+def off(estimator: Any) -> float:
+    """Return the rms distance to the exact ratio; the signs are independent of the features."""
+    exact = np.exp(0.3 * PROBES.sum(axis=1) - 0.09)
+    return float(np.sqrt(np.mean((estimator.predict_ratio(PROBES) - exact) ** 2)))
 
 
 @pytest.mark.parametrize("pattern", SIGN_PATTERNS)
@@ -50,33 +70,31 @@ def test_the_mixture_works_for_every_sign_pattern(pattern: str, tune: str) -> No
     reference_signed, target_signed = SIGN_PATTERNS[pattern]
     assert len(estimator.pairs_) == (1 + reference_signed) * (1 + target_signed)
     c0, c1 = estimator.coefficients_[0]
-    if tune != "all":  # tuning everything may scale the numerator by c1
-        assert (c0 > 1) is reference_signed
-        assert (c1 > 1) is target_signed
-    assert not reference_signed or c0 == pytest.approx(1.12, abs=0.15)
-    ratio = estimator.predict_ratio(X)
-    exact = np.exp(0.3 * X.sum(axis=1) - 0.09)  # the signs are independent of the features
-    assert np.corrcoef(ratio, exact)[0, 1] > 0.9
-    assert np.sqrt(np.mean((ratio - exact) ** 2)) < 0.3
+    expected = [1 + 0.05 / 0.9 * is_signed for is_signed in (reference_signed, target_signed)]
+    if tune == "none":
+        np.testing.assert_allclose([c0, c1], expected, atol=0.02)
+    elif tune == "coefficients":  # those of a class without negative weights stay at one
+        assert reference_signed or c0 == 1.0
+        assert target_signed or c1 == 1.0
+    assert off(estimator) < 0.25
 
 
 @pytest.mark.parametrize("pattern", SIGN_PATTERNS)
 @pytest.mark.parametrize("tune", ["none", "all"])
 def test_the_sign_resolved_classifier_works_for_every_sign_pattern(pattern: str, tune: str) -> None:
     X, y, w = events(pattern)
-    estimator = MAKERS["sign resolved"](tune=tune).fit(X, y, sample_weight=w)
+    estimator = MAKERS["sign resolved"](tune=tune, max_steps=250).fit(X, y, sample_weight=w)
     reference_signed, target_signed = SIGN_PATTERNS[pattern]
     assert len(estimator.classes_) == 2 + reference_signed + target_signed
-    ratio = estimator.predict_ratio(X)
-    exact = np.exp(0.3 * X.sum(axis=1) - 0.09)
-    assert np.corrcoef(ratio, exact)[0, 1] > 0.9
-    assert np.sqrt(np.mean((ratio - exact) ** 2)) < 0.3
+    assert off(estimator) < 0.25
 
 
 @every_estimator
 def test_the_same_seed_gives_the_same_bits(kind: str) -> None:
     X, y, w = events()
-    first, again, other = (MAKERS[kind](random_state=seed, n_members=2).fit(X, y, sample_weight=w) for seed in (3, 3, 4))
+    first, again, other = (
+        MAKERS[kind](random_state=seed, n_members=2).fit(X, y, sample_weight=w) for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(first.predict_members(X), again.predict_members(X))
     np.testing.assert_array_equal(first.predict_ratio(X), again.predict_ratio(X))
     assert not np.array_equal(first.predict_ratio(X), other.predict_ratio(X))
@@ -101,15 +119,12 @@ def test_without_a_random_state_fits_differ_and_tell_their_seed() -> None:
 
 @every_estimator
 def test_weight_zero_is_absent_from_what_is_learned(kind: str) -> None:
-    """Events of weight zero with absurd features move the scaling, not the ratio by much; here they match."""
     X, y, w = events()
     Z, z, _ = events(seed=2)
-    padded = (np.vstack([X, Z]), np.append(y, z), np.append(w, 0 * w))
+    padded = (np.vstack([X, Z]), np.append(y, 1 - z), np.append(w, 0 * w))  # and with the wrong labels
     validation = events(seed=3)
     estimator = MAKERS[kind](max_steps=200).fit(*padded, validation=validation)
-    ratio = estimator.predict_ratio(X)
-    exact = np.exp(0.3 * X.sum(axis=1) - 0.09)
-    assert np.sqrt(np.mean((ratio - exact) ** 2)) < 0.3
+    assert off(estimator) < 0.25
     if kind == "signed mixture":
         plain = MAKERS[kind](max_steps=1, normalize=False).fit(X, y, w, validation=validation)
         np.testing.assert_allclose(estimator.coefficients_, plain.coefficients_, rtol=1e-6)
@@ -127,7 +142,9 @@ def test_a_nonpositive_reference_estimate_is_counted_and_warned_of(kind: str) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator = MAKERS[kind](max_steps=300, normalize=False).fit(X, y, sample_weight=w)
-    with pytest.warns(NegativeDensityWarning, match=r"zero or negative for \d+ of 8000 events \(\d+\.\d+%\)") as caught:
+    with pytest.warns(
+        NegativeDensityWarning, match=r"zero or negative for \d+ of 8000 events \(\d+\.\d+%\)"
+    ) as caught:
         ratio = estimator.predict_ratio(X)
     told = int(str(caught[0].message).split("negative for ")[1].split(" of")[0])
     assert told == int(np.sum(ratio < 0))  # the target is positive: these are the negative denominators
@@ -151,7 +168,9 @@ def test_values_below_the_floor_of_a_logarithm_are_warned_of() -> None:
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"lsif", "revert", "pare", "mse"}))
 def test_positive_losses_warn_of_negative_weights(loss: str) -> None:
     X, y, w = events("only target")
-    with pytest.warns(NegativeWeightWarning, match=f"'{loss}' can only express positive ratios.*SignResolvedRatio"):
+    with pytest.warns(
+        NegativeWeightWarning, match=f"'{loss}' can only express positive ratios.*SignResolvedRatio"
+    ):
         MAKERS["direct"](loss=loss, max_steps=5).fit(X, y, sample_weight=w)
     MAKERS["direct"](loss=loss, max_steps=5).fit(X, y, sample_weight=np.abs(w))
 
@@ -160,8 +179,7 @@ def test_positive_losses_warn_of_negative_weights(loss: str) -> None:
 def test_every_loss_learns_a_positive_ratio(loss: str) -> None:
     X, y, _ = events("none")
     estimator = MAKERS["direct"](loss=loss, max_steps=150).fit(X, y)
-    exact = np.exp(0.3 * X.sum(axis=1) - 0.09)
-    assert np.sqrt(np.mean((estimator.predict_ratio(X) - exact) ** 2)) < 0.25
+    assert off(estimator) < 0.15
     assert estimator.loss_.name == loss
     assert estimator.history_.stage == loss
     assert not estimator.diverged_
@@ -192,18 +210,21 @@ class Angle(RatioLoss):
 
 def test_a_loss_of_the_user_works_as_one_of_ours() -> None:
     X, y, w = events("only target")
-    exact = np.exp(0.3 * X.sum(axis=1) - 0.09)
     direct = MAKERS["direct"](loss=Angle(), max_steps=200).fit(X, y, sample_weight=w)
     tuned = MAKERS["sign resolved"](tune="all", tune_loss=Angle(), max_steps=200).fit(X, y, sample_weight=w)
     assert tuned.tuning_history_.stage == "tune:angle"
     for estimator in (direct, tuned):
-        assert np.sqrt(np.mean((estimator.predict_ratio(X) - exact) ** 2)) < 0.3
+        assert off(estimator) < 0.2
 
 
 @pytest.mark.parametrize("tune_loss", ["pare", "lsif", "revert", qr.losses.Pare(eps="auto")])
 def test_tuning_losses(tune_loss: Any) -> None:
     X, y, w = events()
-    for kind, tune in (("signed mixture", "coefficients"), ("signed mixture", "all"), ("sign resolved", "all")):
+    for kind, tune in (
+        ("signed mixture", "coefficients"),
+        ("signed mixture", "all"),
+        ("sign resolved", "all"),
+    ):
         estimator = MAKERS[kind](tune=tune, tune_loss=tune_loss).fit(X, y, sample_weight=w)
         name = tune_loss if isinstance(tune_loss, str) else tune_loss.name
         assert estimator.tuning_history_.stage.endswith(name)
@@ -212,11 +233,11 @@ def test_tuning_losses(tune_loss: Any) -> None:
 
 def test_a_rate_that_is_far_too_large_ends_in_an_error_or_in_finite_ratios() -> None:
     X, y, w = events()
-    for kind in MAKERS:
+    for make in MAKERS.values():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                estimator = MAKERS[kind](learning_rate=1e6).fit(X, y, sample_weight=w)
+                estimator = make(learning_rate=1e6).fit(X, y, sample_weight=w)
             except DivergenceError as error:
                 assert "No finite state exists" in str(error)  # noqa: PT017 - either outcome is right
             else:
@@ -236,7 +257,9 @@ def test_the_published_schedule_runs() -> None:
 
 def test_the_default_fit_has_3000_steps_and_a_rate_that_knows_the_width() -> None:
     X, y, w = events(n=200)
-    estimator = qr.SignResolvedRatio(batch_size=16, hidden_layers=(2,), random_state=0, verbose=False, normalize=False)
+    estimator = qr.SignResolvedRatio(
+        batch_size=16, hidden_layers=(2,), random_state=0, verbose=False, normalize=False
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(X, y, sample_weight=np.abs(w))
@@ -251,17 +274,19 @@ def test_the_balanced_draw_uses_equally_many_events_of_both_parts() -> None:
     X, y, w = events()
     drawn = MAKERS["signed mixture"](balanced_draw=True).fit(X, y, sample_weight=w)
     everything = MAKERS["signed mixture"]().fit(X, y, sample_weight=w)
-    assert not np.array_equal(drawn.predict_ratio(X), everything.predict_ratio(X))
+    assert not np.array_equal(drawn.predict_ratio(PROBES), everything.predict_ratio(PROBES))
     np.testing.assert_array_equal(drawn.coefficients_, everything.coefficients_)
 
 
 def test_normalize_can_be_switched_off() -> None:
     X, y, w = events("only target")
     validation = events("only target", seed=2)
-    for kind in MAKERS:
-        on, off = (MAKERS[kind](normalize=flag).fit(X, y, w, validation=validation) for flag in (True, False))
+    for make in MAKERS.values():
+        on, unscaled = (make(normalize=flag).fit(X, y, w, validation=validation) for flag in (True, False))
         reference = y == 0
-        assert np.average(on.predict_ratio(X[reference]), weights=w[reference]) == pytest.approx(1.0, abs=1e-6)
-        assert off.normalization_ == 1.0
-        scale = on.predict_ratio(X) / off.predict_ratio(X)
+        assert np.average(on.predict_ratio(X[reference]), weights=w[reference]) == pytest.approx(
+            1.0, abs=1e-6
+        )
+        assert unscaled.normalization_ == 1.0
+        scale = on.predict_ratio(X) / unscaled.predict_ratio(X)
         np.testing.assert_allclose(scale, scale[0], rtol=1e-9)

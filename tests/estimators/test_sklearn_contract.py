@@ -81,7 +81,9 @@ def test_scikit_learn_checks(estimator: RatioEstimator, check: Any) -> None:
         check(estimator)
 
 
-def events(n: int = 1000, n_features: int = 2) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def events(
+    n: int = 1000, n_features: int = 2
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     rng = np.random.default_rng(1)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, n_features)) + 0.3 * y[:, None]
@@ -117,7 +119,11 @@ def test_common_hyperparameters_are_parameters_of_every_estimator() -> None:
         "epoch_size", "n_members", "validation_fraction", "device", "normalize", "on_divergence",
         "random_state", "verbose",
     }  # fmt: skip
-    for make, own in ((qr.DirectRatio, {"loss"}), (qr.SignedMixtureRatio, {"tune", "tune_loss"}), (qr.SignResolvedRatio, {"tune", "tune_loss"})):
+    for make, own in (
+        (qr.DirectRatio, {"loss"}),
+        (qr.SignedMixtureRatio, {"tune", "tune_loss"}),
+        (qr.SignResolvedRatio, {"tune", "tune_loss"}),
+    ):
         assert common | own <= set(make().get_params())
 
 
@@ -154,7 +160,9 @@ def test_the_score_is_minus_the_ratio_risk() -> None:
     estimator = ESTIMATORS["direct"]().fit(X, y, sample_weight=w)
     ratio = estimator.predict_ratio(X)
     reference, target = y == 0, y == 1
-    risk = np.average(ratio[reference] ** 2, weights=w[reference]) / 2 - np.average(ratio[target], weights=w[target])
+    risk = np.average(ratio[reference] ** 2, weights=w[reference]) / 2 - np.average(
+        ratio[target], weights=w[target]
+    )
     assert estimator.score(X, y, sample_weight=w) == pytest.approx(-risk, rel=1e-9)
 
 
@@ -194,7 +202,9 @@ def test_names_are_checked_at_prediction(container: str) -> None:
     _, y, w = events()
     named = containers()[container]
     estimator = ESTIMATORS["sign resolved"]().fit(containers()["frame"], y, sample_weight=w)
-    np.testing.assert_array_equal(estimator.predict_ratio(named), estimator.predict_ratio(containers()["frame"]))
+    np.testing.assert_array_equal(
+        estimator.predict_ratio(named), estimator.predict_ratio(containers()["frame"])
+    )
     swapped = containers()["frame"][["mass", "pt"]]
     with pytest.raises(InvalidInputError, match=r"got \['mass', 'pt'\], expected \['pt', 'mass'\]"):
         estimator.predict_ratio(swapped)
@@ -207,7 +217,9 @@ def test_a_pickle_predicts_the_same(kind: str) -> None:
     X, y, w = events()
     estimator = ESTIMATORS[kind]().set_params(n_members=2).fit(X, y, sample_weight=w)
     again = pickle.loads(pickle.dumps(estimator))  # noqa: S301 - our own bytes
-    for one, other in zip(estimator.predict_ratio(X, return_std=True), again.predict_ratio(X, return_std=True), strict=True):
+    for one, other in zip(
+        estimator.predict_ratio(X, return_std=True), again.predict_ratio(X, return_std=True), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
     assert again.get_params() == estimator.get_params()
     assert again.history_.n_steps == 40

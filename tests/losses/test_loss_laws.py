@@ -48,7 +48,9 @@ ALL_LOSSES: dict[str, RatioLoss] = {
 # Small enough for e^z, and not so small that finite differences drown in rounding.
 raw_values = st.floats(-6.0, 6.0, allow_subnormal=False)
 densities = st.floats(-10.0, 10.0, allow_subnormal=False)
-events = st.lists(st.tuples(st.booleans(), st.floats(-4.0, 6.0).map(lambda w: round(w, 3))), min_size=2, max_size=12)
+events = st.lists(
+    st.tuples(st.booleans(), st.floats(-4.0, 6.0).map(lambda w: round(w, 3))), min_size=2, max_size=12
+)
 every_loss = pytest.mark.parametrize("loss", list(ALL_LOSSES.values()), ids=list(ALL_LOSSES))
 
 
@@ -112,7 +114,9 @@ def test_per_event_is_the_branch_of_the_label(loss: RatioLoss, raw: float) -> No
 
 @every_loss
 @given(weighted=events)
-def test_the_best_constant_is_the_ratio_of_the_sums(loss: RatioLoss, weighted: list[tuple[bool, float]]) -> None:
+def test_the_best_constant_is_the_ratio_of_the_sums(
+    loss: RatioLoss, weighted: list[tuple[bool, float]]
+) -> None:
     w0 = sum(w for is_target, w in weighted if not is_target)
     w1 = sum(w for is_target, w in weighted if is_target)
     assume(abs(w0) > 0.2)
@@ -145,7 +149,9 @@ def test_weight_two_is_a_duplicate_and_weight_zero_is_absent(
 @given(q_reference=densities, q_target=densities)
 def test_is_bounded_tells_the_truth(loss: RatioLoss, q_reference: float, q_target: float) -> None:
     # Away from the edges, where a scan of finite length could not tell.
-    combinations = [a0 * q_reference + a1 * q_target for a0, a1 in (*loss.requires_positive, (1.0, 0.0), (0.0, 1.0))]
+    combinations = [
+        a0 * q_reference + a1 * q_target for a0, a1 in (*loss.requires_positive, (1.0, 0.0), (0.0, 1.0))
+    ]
     assume(all(abs(value) > 0.05 for value in combinations))
     grid = torch.linspace(-630.0, 630.0, 6301, dtype=torch.float64)
     values = q_reference * loss.reference(grid) + q_target * loss.target(grid)
@@ -228,7 +234,9 @@ def test_losses_come_by_name(name: str) -> None:
 
 @pytest.mark.parametrize("bad", ["hinge", "BCE", ""])
 def test_an_unknown_name_lists_the_known_ones(bad: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"{bad!r}; expected one of bce, mse, mlc, sqr, pare, revert, lsif"):
+    with pytest.raises(
+        InvalidInputError, match=f"{bad!r}; expected one of bce, mse, mlc, sqr, pare, revert, lsif"
+    ):
         loss_by_name(bad)
 
 

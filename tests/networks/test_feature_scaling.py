@@ -75,7 +75,9 @@ def test_columns_do_not_mix() -> None:
 def test_values_below_the_floor_are_taken_at_the_floor_and_counted() -> None:
     scaling, features = scaling_of("lognormal", "gaussian")
     smallest = float(features[:, 0].min())
-    probes = torch.tensor([[smallest, -50.0], [0.5 * smallest, -50.0], [-3.0, -50.0], [0.0, -50.0], [20.0, 0.0]])
+    probes = torch.tensor(
+        [[smallest, -50.0], [0.5 * smallest, -50.0], [-3.0, -50.0], [0.0, -50.0], [20.0, 0.0]]
+    )
     scaled = scaling(probes)
     assert bool(torch.isfinite(scaled).all())
     torch.testing.assert_close(scaled[:4, 0], scaled[0, 0].expand(4))

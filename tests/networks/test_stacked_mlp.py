@@ -59,7 +59,9 @@ def test_members_start_from_their_own_weights_and_seeds_repeat() -> None:
     assert float(first.weights[0].detach().abs().max()) <= bound
 
 
-@pytest.mark.parametrize(("n_features", "expected"), [(1, (64, 64)), (4, (64, 64)), (5, (128,) * 3), (16, (128,) * 3)])
+@pytest.mark.parametrize(
+    ("n_features", "expected"), [(1, (64, 64)), (4, (64, 64)), (5, (128,) * 3), (16, (128,) * 3)]
+)
 def test_the_default_width_grows_with_the_dimension(n_features: int, expected: tuple[int, ...]) -> None:
     assert default_hidden_layers(n_features) == expected
 

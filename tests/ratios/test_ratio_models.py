@@ -30,7 +30,9 @@ def make(kind: str, *, n_members: int = N_MEMBERS, seed: int = 0) -> RatioModel:
     features = np.random.default_rng(1).normal(size=(100, 2)).astype(np.float32)
     scaling = FeatureScaling.from_data(features)
     if kind == "direct":
-        return DirectModel(scaling, StackedMlp(n_members, 2, (8,), 1, generator=generator), n_members, loss_by_name("revert"))
+        return DirectModel(
+            scaling, StackedMlp(n_members, 2, (8,), 1, generator=generator), n_members, loss_by_name("revert")
+        )
     if kind == "signed mixture":
         pairs: tuple[SignPair, ...] = sign_pairs(SIGN_CLASSES)
         coefficients = torch.tensor([[1.2, 1.4]]).repeat(n_members, 1)
@@ -115,7 +117,9 @@ def test_the_risk_of_the_averaged_direct_model_is_at_most_the_mean_risk(name: st
     assert float(risks.std()) > 1e-3  # the members differ
     assert float(average) < float(risks.mean())
     through_ratio = loss.link.raw(model.combined_values(outputs).ratio[0])
-    torch.testing.assert_close((loss.per_event(through_ratio, labels) * weights).mean(), average, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        (loss.per_event(through_ratio, labels) * weights).mean(), average, rtol=1e-6, atol=1e-9
+    )
 
 
 def test_the_risk_of_the_averaged_softmax_is_at_most_the_mean_risk() -> None:

@@ -22,7 +22,10 @@ Array = npt.NDArray[np.float64]
 SIGNED_REFERENCE = SignedGaussianMixture(c=1.5, sigma_1=2.0, sigma_2=1.0)  # negative at the origin
 PATTERNS = {
     "both signed": (signed_gaussian_case("signed").reference, signed_gaussian_case("signed").target),
-    "nonnegative case": (signed_gaussian_case("nonnegative").reference, signed_gaussian_case("nonnegative").target),
+    "nonnegative case": (
+        signed_gaussian_case("nonnegative").reference,
+        signed_gaussian_case("nonnegative").target,
+    ),
     "only target": (SignedGaussianMixture(1.0, 2.5, 1.0), signed_gaussian_case("signed").target),
     "only reference": (signed_gaussian_case("signed").reference, SignedGaussianMixture(1.0, 2.0, 1.0)),
     "none": (SignedGaussianMixture(1.0, 2.5, 1.0), SignedGaussianMixture(1.0, 2.0, 1.0)),
@@ -134,19 +137,25 @@ def test_parts_without_weight_are_left_out_not_multiplied_by_zero() -> None:
 )
 def test_huge_log_ratios_do_not_become_nan(logs: tuple[float, ...], c0: float, c1: float) -> None:
     pairs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-    values = recombine({p: torch.tensor([x], dtype=torch.float64) for p, x in zip(pairs, logs, strict=True)}, c0, c1)
+    values = recombine(
+        {p: torch.tensor([x], dtype=torch.float64) for p, x in zip(pairs, logs, strict=True)}, c0, c1
+    )
     plus_plus, plus_minus, minus_plus, minus_minus = logs
     # Each term is at most exp(min l) / distance of the denominator from zero: finite below the float range.
     if max(min(plus_plus, minus_plus), min(plus_minus, minus_minus)) < 600:
-        gap = min(abs(c0 * math.exp(min(0.0, b - a)) + (1 - c0) * math.exp(min(0.0, a - b)))
-                  for a, b in ((plus_plus, minus_plus), (plus_minus, minus_minus)))
+        gap = min(
+            abs(c0 * math.exp(min(0.0, b - a)) + (1 - c0) * math.exp(min(0.0, a - b)))
+            for a, b in ((plus_plus, minus_plus), (plus_minus, minus_minus))
+        )
         if gap > 1e-6:
             assert bool(torch.isfinite(values.ratio).all())
 
 
 def test_a_huge_common_scale_cancels_in_the_denominator() -> None:
     """With float32 exponentials exp(-l) of -200 would overflow; the quotient is exp(-200), fine in float64."""
-    logs = {pair: torch.tensor([-800.0], dtype=torch.float64) for pair in ((1, 1), (1, -1), (-1, 1), (-1, -1))}
+    logs = {
+        pair: torch.tensor([-800.0], dtype=torch.float64) for pair in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+    }
     assert float(recombine(logs, 1.5, 2.0).ratio) == pytest.approx(0.0, abs=1e-300)
     logs = {pair: torch.tensor([600.0], dtype=torch.float64) for pair in logs}
     assert float(recombine(logs, 1.5, 2.0).ratio) == pytest.approx(math.exp(600.0), rel=1e-9)
@@ -178,12 +187,22 @@ def test_pairs_follow_from_the_parts_that_carry_weight() -> None:
     by_name = {str(part): part for part in SIGN_CLASSES}
     everything = sign_pairs(SIGN_CLASSES)
     assert set(everything) == {(1, 1), (1, -1), (-1, 1), (-1, -1)}
-    assert set(sign_pairs([by_name["reference+"], by_name["target+"], by_name["target-"]])) == {(1, 1), (1, -1)}
-    assert set(sign_pairs([by_name["reference+"], by_name["reference-"], by_name["target+"]])) == {(1, 1), (-1, 1)}
+    assert set(sign_pairs([by_name["reference+"], by_name["target+"], by_name["target-"]])) == {
+        (1, 1),
+        (1, -1),
+    }
+    assert set(sign_pairs([by_name["reference+"], by_name["reference-"], by_name["target+"]])) == {
+        (1, 1),
+        (-1, 1),
+    }
     assert sign_pairs([by_name["reference+"], by_name["target+"]]) == ((1, 1),)
 
 
-@given(data=st.lists(st.tuples(st.booleans(), st.sampled_from([-2.0, -0.5, 0.0, 1.0, 3.0])), min_size=1, max_size=12))
+@given(
+    data=st.lists(
+        st.tuples(st.booleans(), st.sampled_from([-2.0, -0.5, 0.0, 1.0, 3.0])), min_size=1, max_size=12
+    )
+)
 def test_sign_classes_number_every_event_that_weighs(data: list[tuple[bool, float]]) -> None:
     labels = np.array([label for label, _ in data])
     weights = np.array([weight for _, weight in data])

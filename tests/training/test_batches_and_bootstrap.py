@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.losses import Bce, Lsif
 from quasiratio.training import Batches, Pool, member_weights, normalized_per_group
 from quasiratio.training.objectives import tails_are_negative
-from quasiratio.losses import Bce, Lsif
 
 
 def seeded(seed: int) -> torch.Generator:

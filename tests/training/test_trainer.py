@@ -37,7 +37,9 @@ def problem(seed: int = 0, n_members: int = 1, n: int = N_EVENTS) -> tuple[Tenso
     """Two shifted Gaussians with positive weights: features, training pool, validation batch."""
     rng = np.random.default_rng(seed)
     classes = torch.from_numpy(rng.integers(0, 2, 2 * n).astype(np.float32))
-    features = torch.from_numpy(rng.normal(size=(2 * n, N_FEATURES)).astype(np.float32)) + 0.7 * classes[:, None]
+    features = (
+        torch.from_numpy(rng.normal(size=(2 * n, N_FEATURES)).astype(np.float32)) + 0.7 * classes[:, None]
+    )
     weights = torch.from_numpy(rng.exponential(1.0, (n_members, 2 * n)).astype(np.float32))
     validation = Batch(features[n:], classes[None, n:], weights[:1, n:])
     return features[:n], Pool(None, classes[:n], weights[:, :n]), validation
@@ -57,7 +59,9 @@ def run(
 ) -> TrainingHistory:
     features, pool, validation = problem()
     batches = Batches(features, [pool], settings.batch_size, seeded(seed))
-    return train(model, RatioObjective(loss or Bce()), batches, validation, settings, keep_initial=keep_initial)
+    return train(
+        model, RatioObjective(loss or Bce()), batches, validation, settings, keep_initial=keep_initial
+    )
 
 
 def parameters(model: nn.Module) -> list[Tensor]:
@@ -100,18 +104,24 @@ def test_stacked_networks_train_as_they_would_alone(n_steps: int) -> None:
                 parameter.copy_(source[row : row + 1])
         singles.append(single)
 
-    history = train(stacked, RatioObjective(Bce()), Batches(features, [pool], 64, seeded(9)), validation, settings)
+    history = train(
+        stacked, RatioObjective(Bce()), Batches(features, [pool], 64, seeded(9)), validation, settings
+    )
     for row, single in enumerate(singles):
         batches = _RowOf(Batches(features, [pool], 64, seeded(9)), row)
         alone = train(single, RatioObjective(Bce()), batches, validation, settings)
         for together, apart in zip(stacked.parameters(), single.parameters(), strict=True):
             torch.testing.assert_close(together[row : row + 1], apart, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(history.validation_curves()[:, row], alone.validation_curves()[:, 0], rtol=1e-4)
+        np.testing.assert_allclose(
+            history.validation_curves()[:, row], alone.validation_curves()[:, 0], rtol=1e-4
+        )
 
 
 def test_the_best_validated_state_is_restored() -> None:
     # A rate far too large for the last steps: the best epoch is not the last.
-    settings = TrainingSettings(batch_size=32, max_steps=80, learning_rate=0.5, schedule="constant", epoch_size=32)
+    settings = TrainingSettings(
+        batch_size=32, max_steps=80, learning_rate=0.5, schedule="constant", epoch_size=32
+    )
     model = network(seed=2)
     history = run(model, settings)
     _, _, validation = problem()
@@ -138,7 +148,9 @@ def test_a_network_that_is_done_keeps_its_state_while_the_others_go_on() -> None
         batch_size=32, max_steps=300, learning_rate=0.2, schedule="constant", epoch_size=32, patience=3
     )
     stacked = network(seed=3, n_networks=3)
-    history = train(stacked, RatioObjective(Bce()), Batches(features, [pool], 32, seeded(9)), validation, settings)
+    history = train(
+        stacked, RatioObjective(Bce()), Batches(features, [pool], 32, seeded(9)), validation, settings
+    )
     curves = history.validation_curves()
     kept = validate(stacked, RatioObjective(Bce()), validation)
     stops = []
@@ -183,7 +195,9 @@ def test_with_keep_initial_the_validation_risk_never_gets_worse(rate: float) -> 
 @pytest.mark.parametrize("keep_initial", [False, True])
 def test_nan_in_training_ends_in_an_error_or_in_the_best_state(keep_initial: bool) -> None:
     """MSE with a rate of 1e30 overflows in the first steps."""
-    settings = TrainingSettings(batch_size=64, max_steps=200, learning_rate=1e30, schedule="constant", epoch_size=64)
+    settings = TrainingSettings(
+        batch_size=64, max_steps=200, learning_rate=1e30, schedule="constant", epoch_size=64
+    )
     model = network(seed=2)
     if keep_initial:
         state = parameters(model)
@@ -205,7 +219,9 @@ class _Poisoned(Batches):
 
     def __iter__(self) -> Iterator[Batch]:
         for step, batch in enumerate(super().__iter__()):
-            yield batch if step < self.after else Batch(batch.features * math.nan, batch.classes, batch.weights)
+            yield (
+                batch if step < self.after else Batch(batch.features * math.nan, batch.classes, batch.weights)
+            )
 
 
 def test_a_nan_that_comes_late_leaves_the_best_state_before_it() -> None:
@@ -229,13 +245,19 @@ def negative_corner(n: int = 20000) -> tuple[Tensor, Pool, Batch]:
     classes = torch.from_numpy(rng.integers(0, 2, 2 * n).astype(np.float32))
     negative = (features[:, 0] < -1) & (classes == 1) & torch.from_numpy(rng.random(2 * n) < 2 / 3)
     weights = torch.where(negative, -1.0, 1.0)[None]
-    return features[:n], Pool(None, classes[:n], weights[:, :n]), Batch(features[n:], classes[None, n:], weights[:, n:])
+    return (
+        features[:n],
+        Pool(None, classes[:n], weights[:, :n]),
+        Batch(features[n:], classes[None, n:], weights[:, n:]),
+    )
 
 
 @pytest.mark.parametrize("on_divergence", ["warn", "raise"])
 def test_a_risk_without_a_minimum_is_noticed(on_divergence: str) -> None:
     features, pool, validation = negative_corner()
-    settings = TrainingSettings(batch_size=512, max_steps=300, on_divergence="raise" if on_divergence == "raise" else "warn")
+    settings = TrainingSettings(
+        batch_size=512, max_steps=300, on_divergence="raise" if on_divergence == "raise" else "warn"
+    )
     batches = Batches(features, [pool], 512, seeded(0))
     if on_divergence == "raise":
         with pytest.raises(DivergenceError, match=r"'bce' has no lower bound.*SignedMixtureRatio"):
@@ -304,4 +326,7 @@ def test_training_lowers_the_risk() -> None:
     start = copy.deepcopy(model)
     run(model, TrainingSettings(batch_size=128, max_steps=150))
     objective = RatioObjective(Bce())
-    assert float(validate(model, objective, validation)[0]) < float(validate(start, objective, validation)[0]) - 0.01
+    assert (
+        float(validate(model, objective, validation)[0])
+        < float(validate(start, objective, validation)[0]) - 0.01
+    )

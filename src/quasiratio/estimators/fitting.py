@@ -76,9 +76,12 @@ class Fit:
         return scaled
 
     def network(self, n_outputs: int, *, n_per_member: int = 1) -> StackedMlp:
-        """Make the stacked networks of all members."""
+        """Make the stacked networks of all members; several per member are half as wide by default."""
         n_inputs = self.train_inputs.shape[1]
-        layers = default_hidden_layers(n_inputs) if self.hidden_layers is None else self.hidden_layers
+        layers = self.hidden_layers
+        if layers is None:
+            widths = default_hidden_layers(n_inputs)
+            layers = widths if n_per_member == 1 else tuple(width // 2 for width in widths)
         return StackedMlp(
             self.n_members * n_per_member,
             n_inputs,

@@ -28,7 +28,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     signature, and subclasses add their own without repeating these. `fit` validates.
 
     Args:
-        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above.
+        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above
+            (half as wide for the several networks of `SignedMixtureRatio`).
         activation: `"silu"`, `"relu"`, `"tanh"` or `"gelu"`.
         batch_size: Events per optimiser step.
         learning_rate: Peak rate; by default 0.01 for networks up to 64 wide and 0.003 above.

@@ -85,7 +85,7 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
         is_finite = np.isfinite(matrix.sum(dtype=np.float64))
     if not is_finite:
         WeightedSample(matrix, names=names)  # raises, naming the columns
-    return matrix
+    return np.require(matrix, requirements="W")  # samples are frozen, and torch takes no read-only arrays
 
 
 def labelled_events(

@@ -20,7 +20,8 @@ class TrainingSettings:
     r"""Optimiser, schedule and stopping rule of one fit.
 
     `schedule="cosine"` warms up over the first 5% of the steps and decays to zero,
-    $\eta(t) = \frac{\eta_0}{2}(1 + \cos \pi t)$; it runs to its end unless `patience` is given.
+    $\eta(t) = \frac{\eta_0}{2}(1 + \cos \pi t)$, while the weights are averaged over its second half; it runs
+    to its end unless `patience` is given.
     `schedule="constant"` is the published one: a fixed rate until the validation loss has not improved for
     `patience` epochs.
 
@@ -72,6 +73,10 @@ class TrainingSettings:
         if self.patience is not None:
             return self.patience
         return 20 if self.schedule == "constant" else math.inf
+
+    def first_averaged_step(self, n_steps: int) -> int | None:
+        """Return the step from which weights are averaged: half-way, or never for the constant schedule."""
+        return None if self.schedule == "constant" else n_steps // 2
 
     def rate(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step counted from zero."""

@@ -7,19 +7,19 @@ its best state while the others go on.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from quasiratio.errors import DivergenceError, DivergenceWarning
+from quasiratio.training.averaging import WeightAverage
 from quasiratio.training.history import TrainingHistory
+from quasiratio.training.validation import BestStates, Verdict
 
 if TYPE_CHECKING:
     from quasiratio.training.batches import Batch, Batches
@@ -32,7 +32,6 @@ ProgressCallback = Callable[[int, int, float], None]
 """Called after each epoch with the steps done, the steps at most and the validation loss."""
 
 _FINITE_CHECK_INTERVAL = 25
-_VALIDATION_CHUNK = 2**15
 _REMEDY = (
     "use loss='revert' or 'lsif' (positive reference density), SignedMixtureRatio or SignResolvedRatio (any)"
 )
@@ -70,7 +69,13 @@ def train(
     n_steps = settings.n_steps(batches.largest_pool)
     epoch_steps = settings.steps_per_epoch(batches.largest_pool)
     history = TrainingHistory(stage=objective.name)
-    best = _BestStates(parameters, validate(model, objective, validation), keep_initial=keep_initial)
+    best = BestStates(
+        parameters,
+        Verdict.of(model, objective, validation),
+        keep_initial=keep_initial,
+        prefer_latest=not keep_initial and settings.schedule != "constant",
+    )
+    average = WeightAverage(parameters, first_step=settings.first_averaged_step(n_steps))
     diverged = torch.zeros_like(best.risk, dtype=torch.bool)
     start, running, n_running = time.perf_counter(), torch.zeros_like(best.risk), 0
 
@@ -84,6 +89,7 @@ def train(
         optimiser.zero_grad(set_to_none=True)
         risks.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
+        average.update(step)
         running += risks.detach()
         n_running += 1
 
@@ -91,7 +97,9 @@ def train(
         blown_up = step % _FINITE_CHECK_INTERVAL == 0 and not bool(torch.isfinite(running).all())
         if not (is_last or blown_up or (step + 1) % epoch_steps == 0):
             continue
-        verdict = _Verdict.of(model, objective, validation)
+        with average.swapped_in():
+            verdict = Verdict.of(model, objective, validation)
+            best.update(verdict, epoch=len(history), patience=settings.epochs_of_patience())
         diverged |= verdict.ran_away | ~torch.isfinite(running)
         history.append(
             step + 1,
@@ -100,7 +108,6 @@ def train(
             rate,
             time.perf_counter() - start,
         )
-        best.update(parameters, verdict.risk, epoch=len(history) - 1, patience=settings.epochs_of_patience())
         if progress is not None:
             progress(step + 1, n_steps, float(verdict.risk.mean()))
         if bool(diverged.any()) and settings.on_divergence == "raise":
@@ -109,7 +116,7 @@ def train(
             break
         running, n_running = torch.zeros_like(best.risk), 0
 
-    best.restore(parameters)
+    best.restore()
     history.best_epoch = best.epoch.cpu().numpy()
     history.diverged = diverged.cpu().numpy()
     if not bool(torch.isfinite(best.risk).all()):
@@ -119,58 +126,6 @@ def train(
     if bool(diverged.any()):
         warnings.warn(_divergence_message(objective.name, history.n_steps), DivergenceWarning, stacklevel=2)
     return history
-
-
-def validate(model: nn.Module, objective: Objective, validation: Batch) -> Tensor:
-    """Return the validation risk of each network, evaluated in chunks."""
-    return _Verdict.of(model, objective, validation).risk
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    risk: Tensor
-    ran_away: Tensor
-
-    @classmethod
-    @torch.inference_mode()
-    def of(cls, model: nn.Module, objective: Objective, validation: Batch) -> _Verdict:
-        n_events = validation.classes.shape[1]
-        outputs = torch.cat(
-            [
-                model(validation.features[..., start : start + _VALIDATION_CHUNK, :])
-                for start in range(0, n_events, _VALIDATION_CHUNK)
-            ],
-            dim=1,
-        )
-        classes = validation.classes.expand(len(outputs), n_events)
-        weights = validation.weights.expand(len(outputs), n_events)
-        losses = objective.per_event(outputs, classes) * weights
-        risk = losses.double().mean(dim=1)
-        return cls(risk.clone(), objective.runs_away(outputs, classes, weights).clone())
-
-
-class _BestStates:
-    """The best validated parameters of each network so far."""
-
-    def __init__(self, parameters: list[nn.Parameter], risk: Tensor, *, keep_initial: bool) -> None:
-        self.states = [parameter.detach().clone() for parameter in parameters]
-        self.risk = risk if keep_initial else torch.full_like(risk, math.inf)
-        self.epoch = torch.full_like(risk, -1, dtype=torch.long)
-        self.done = torch.zeros_like(risk, dtype=torch.bool)
-
-    def update(self, parameters: list[nn.Parameter], risk: Tensor, *, epoch: int, patience: float) -> None:
-        better = (risk < self.risk) & ~self.done
-        self.risk = torch.where(better, risk, self.risk)
-        self.epoch = torch.where(better, epoch, self.epoch)
-        self.done |= (epoch - self.epoch) >= patience
-        for state, parameter in zip(self.states, parameters, strict=True):
-            rows = better.repeat_interleave(len(parameter) // len(better))
-            state[rows] = parameter.detach()[rows]
-
-    def restore(self, parameters: list[nn.Parameter]) -> None:
-        with torch.no_grad():
-            for state, parameter in zip(self.states, parameters, strict=True):
-                parameter.copy_(state)
 
 
 def _divergence_message(name: str, step: int) -> str:

@@ -1,0 +1,94 @@
+"""Validating networks, and keeping the state of each that validation likes best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from quasiratio.training.batches import Batch
+    from quasiratio.training.objectives import Objective
+
+__all__ = ["BestStates", "Verdict"]
+
+_VALIDATION_CHUNK = 2**15
+_TIE_ERRORS = 2.0
+_TIE_FRACTION = 1e-4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Validation of every network: weighted losses `(n_networks, n)`, their mean, and who ran away."""
+
+    losses: Tensor
+    risk: Tensor
+    ran_away: Tensor
+
+    @classmethod
+    def of(cls, model: nn.Module, objective: Objective, validation: Batch) -> Verdict:
+        """Evaluate all networks on the validation events, in chunks."""
+        n_events = validation.classes.shape[1]
+        with torch.no_grad():
+            outputs = torch.cat(
+                [
+                    model(validation.features[..., start : start + _VALIDATION_CHUNK, :])
+                    for start in range(0, n_events, _VALIDATION_CHUNK)
+                ],
+                dim=1,
+            )
+            classes = validation.classes.expand(len(outputs), n_events)
+            weights = validation.weights.expand(len(outputs), n_events)
+            losses = objective.per_event(outputs, classes) * weights
+            return cls(losses, losses.double().mean(dim=1), objective.runs_away(outputs, classes, weights))
+
+
+class BestStates:
+    """The state of each network to go back to.
+
+    That is the state with the lowest validation risk or, with `prefer_latest`, the latest one that validation
+    cannot tell from it: the difference of their risks is below two standard errors (of the paired
+    difference) and below 1e-4 of the risk. Later states of a decaying schedule have less noise, and at large
+    sizes the lowest of many nearly equal risks is the lowest by chance.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], initial: Verdict, *, keep_initial: bool, prefer_latest: bool
+    ) -> None:
+        self.parameters = parameters
+        self.prefer_latest = prefer_latest
+        self.states = [parameter.detach().clone() for parameter in parameters]
+        self.lowest_losses = initial.losses
+        self.risk = initial.risk if keep_initial else torch.full_like(initial.risk, math.inf)
+        self.epoch = torch.full_like(initial.risk, -1, dtype=torch.long)
+        self.lowest_epoch = self.epoch.clone()
+        self.done = torch.zeros_like(initial.risk, dtype=torch.bool)
+
+    def update(self, verdict: Verdict, *, epoch: int, patience: float) -> None:
+        """Take in the present state of the parameters, judged by `verdict`."""
+        risk = torch.where(torch.isfinite(verdict.risk), verdict.risk, math.inf)
+        lower = (risk < self.risk) & ~self.done
+        kept = lower
+        if self.prefer_latest:
+            difference = (verdict.losses - self.lowest_losses).double()
+            error = difference.std(dim=1) / difference.shape[1] ** 0.5
+            tie = torch.minimum(_TIE_ERRORS * error, _TIE_FRACTION * self.risk.abs().clamp(min=1.0))
+            kept = lower | ((risk - self.risk < tie) & ~self.done)
+        self.lowest_losses = torch.where(lower[:, None], verdict.losses, self.lowest_losses)
+        self.risk = torch.where(lower, risk, self.risk)
+        self.lowest_epoch = torch.where(lower, epoch, self.lowest_epoch)
+        self.epoch = torch.where(kept, epoch, self.epoch)
+        self.done |= (epoch - self.lowest_epoch) >= patience
+        for state, parameter in zip(self.states, self.parameters, strict=True):
+            rows = kept.repeat_interleave(len(parameter) // len(kept))
+            state[rows] = parameter.detach()[rows]
+
+    def restore(self) -> None:
+        """Put the kept states back in place."""
+        with torch.no_grad():
+            for state, parameter in zip(self.states, self.parameters, strict=True):
+                parameter.copy_(state)
