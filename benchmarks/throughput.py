@@ -39,7 +39,10 @@ def main() -> None:
         rate = _EVENTS / timings[n_members]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rows.append({"n_members": n_members, "events_per_second": rate, "peak_mib": peak})
-        print(f"{n_members:3d} members: {rate / 1e6:.2f} million events/s, peak memory {peak:.0f} MiB", flush=True)
+        print(
+            f"{n_members:3d} members: {rate / 1e6:.2f} million events/s, peak memory {peak:.0f} MiB",
+            flush=True,
+        )
     cost = timings[10] / timings[1]
     rows.append({"n_members": 10, "cost_over_one_member": cost})
     print(f"ten members cost {cost:.1f} times one")

@@ -90,7 +90,9 @@ def main() -> None:
 
     def record(name: str, seconds: float, **extra: float) -> None:
         rows.append({"what": name, "seconds": seconds, **extra})
-        print(f"{name:55s} {seconds:9.1f} s " + " ".join(f"{k} {v:.4g}" for k, v in extra.items()), flush=True)
+        print(
+            f"{name:55s} {seconds:9.1f} s " + " ".join(f"{k} {v:.4g}" for k, v in extra.items()), flush=True
+        )
 
     epoch = dataloader_epoch(data.training, data.validation)
     dataloader = _EPOCHS * epoch
@@ -106,10 +108,18 @@ def main() -> None:
         fitted[name] = time.perf_counter() - start
         judged = data.judge(estimator.predict_ratio(data.reference.features))
         epochs = float(len(estimator.history_))
-        record(name, fitted[name], epochs=epochs, chi2=judged["chi2"], dataloader_over_this=dataloader / fitted[name])
+        record(
+            name,
+            fitted[name],
+            epochs=epochs,
+            chi2=judged["chi2"],
+            dataloader_over_this=dataloader / fitted[name],
+        )
     in_memory = fitted["RoSMM, in memory, published settings, early stop"]
     for name in ("sign-resolved, default", "RoSMM, default"):
-        print(f"{name}: 1/{dataloader / fitted[name]:.0f} of the DataLoader loop, 1/{in_memory / fitted[name]:.1f} of the in-memory loop")
+        print(
+            f"{name}: 1/{dataloader / fitted[name]:.0f} of the DataLoader loop, 1/{in_memory / fitted[name]:.1f} of the in-memory loop"
+        )
     write_rows("training_time", rows)
 
 

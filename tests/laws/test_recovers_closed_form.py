@@ -193,9 +193,10 @@ def test_the_mixture_coefficients_are_those_of_the_sample(
     _, y, w = toy("signed", N_PER_CLASS, 1)
     expected = [w[(y == label) & (w >= 0)].sum() / w[y == label].sum() for label in (0, 1)]
     np.testing.assert_allclose(fitted("mixture", "signed").coefficients_, [expected], rtol=1e-5)
-    np.testing.assert_allclose(
-        fitted("mixture, coefficients tuned", "signed").coefficients_, [expected], rtol=0.1
-    )
+    # Tuning moves c0 freely: the two parts of the reference (widths 2.5 and 2.3) are nearly alike, so the
+    # ratio hardly depends on it. The target's parts are not alike, and c1 stays.
+    tuned = fitted("mixture, coefficients tuned", "signed").coefficients_
+    assert tuned[0, 1] == pytest.approx(expected[1], rel=0.1)
     assert len(fitted("mixture", "signed").pairs_) == 4
     assert len(fitted("sign resolved", "signed").classes_) == 4
 

@@ -153,3 +153,8 @@ def test_the_risk_of_the_averaged_tuned_model_is_at_most_the_mean_risk(name: str
     members, combined = model.member_values(outputs).ratio, model.combined_values(outputs).ratio
     assert combined.shape == (1, 1000)
     assert risk(combined) < risk(members)
+    in_raw = loss.link.ratio(loss.average(loss.link.raw(members)))
+    torch.testing.assert_close(combined[0], in_raw)  # averaged in the coordinate of the tuning loss
+    model.tuned_with = None
+    untuned = model.combined_values(outputs).ratio
+    assert not torch.allclose(untuned, combined, rtol=1e-4)  # and in log-probabilities else

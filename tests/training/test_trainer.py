@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -24,9 +25,14 @@ from quasiratio.training import (
     TrainingSettings,
     train,
 )
-from quasiratio.training.trainer import validate
+from quasiratio.training.objectives import Objective
+from quasiratio.training.validation import Verdict
 
 N_EVENTS, N_FEATURES = 600, 2
+
+
+def validate(model: nn.Module, objective: Objective, validation: Batch) -> Tensor:
+    return Verdict.of(model, objective, validation).risk
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -132,6 +138,38 @@ def test_the_best_validated_state_is_restored() -> None:
     assert float(restored[0]) == pytest.approx(float(curve.min()), rel=1e-6)
 
 
+def test_the_cosine_schedule_ends_in_a_state_that_was_validated() -> None:
+    """Averaged or not, the weights that are left behind are those of the best epoch's risk."""
+    model = network(seed=2)
+    history = run(model, TrainingSettings(batch_size=64, max_steps=100))
+    _, _, validation = problem()
+    curve = history.validation_curves()[:, 0]
+    kept = float(validate(model, RatioObjective(Bce()), validation)[0])
+    assert kept == pytest.approx(curve[history.best_epoch[0]], rel=1e-6)
+    assert kept < curve.min() + 0.005
+
+
+@pytest.mark.parametrize(("schedule", "averages"), [("cosine", True), ("constant", False)])
+def test_weights_are_averaged_in_the_cosine_schedule_only(
+    schedule: Literal["cosine", "constant"], averages: bool
+) -> None:
+    features, pool, validation = problem()
+    model = network(seed=2)
+    iterates: list[list[Tensor]] = []
+    history = train(
+        model,
+        RatioObjective(Bce()),
+        Batches(features, [pool], 64, seeded(0)),
+        validation,
+        TrainingSettings(batch_size=64, max_steps=100, schedule=schedule, epoch_size=320),
+        progress=lambda *_: iterates.append(parameters(model)),
+    )
+    left_behind = parameters(model)
+    is_an_iterate = [all(map(torch.equal, left_behind, iterate)) for iterate in iterates]
+    assert history.best_epoch[0] >= 10  # in the second half, where the average is
+    assert any(is_an_iterate) is not averages
+
+
 def test_patience_stops_after_as_many_epochs_without_improvement() -> None:
     settings = TrainingSettings(
         batch_size=32, max_steps=500, learning_rate=0.5, schedule="constant", epoch_size=32, patience=4
@@ -215,7 +253,7 @@ def test_nan_in_training_ends_in_an_error_or_in_the_best_state(keep_initial: boo
 class _Poisoned(Batches):
     """Batches whose features become NaN after some steps."""
 
-    after = 30
+    after = 130
 
     def __iter__(self) -> Iterator[Batch]:
         for step, batch in enumerate(super().__iter__()):
@@ -226,16 +264,17 @@ class _Poisoned(Batches):
 
 def test_a_nan_that_comes_late_leaves_the_best_state_before_it() -> None:
     features, pool, validation = problem()
-    settings = TrainingSettings(batch_size=64, max_steps=2000, epoch_size=640)
+    settings = TrainingSettings(batch_size=64, max_steps=2000)  # an epoch is a hundred steps
     model = network(seed=2)
     with pytest.warns(DivergenceWarning, match="'bce'"):
         history = train(
             model, RatioObjective(Bce()), _Poisoned(features, [pool], 64, seeded(0)), validation, settings
         )
-    assert history.n_steps <= 60  # within the epoch, not after 2000 steps
+    assert 130 < history.n_steps < 160  # within the epoch, neither after 200 nor after 2000 steps
     assert history.diverged.tolist() == [True]
-    risk = float(validate(model, RatioObjective(Bce()), validation)[0])
-    assert risk == pytest.approx(float(np.nanmin(history.validation_curves())), rel=1e-6)
+    kept = history.validation_curves()[history.best_epoch[0], 0]
+    assert math.isfinite(kept)
+    assert float(validate(model, RatioObjective(Bce()), validation)[0]) == pytest.approx(kept, rel=1e-6)
 
 
 def negative_corner(n: int = 20000) -> tuple[Tensor, Pool, Batch]:

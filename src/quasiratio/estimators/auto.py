@@ -19,7 +19,7 @@ from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
-from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.losses import loss_by_name
 from quasiratio.metrics import ratio_risk, ratio_risk_difference
 from quasiratio.ratios.stacking import StackingProblem
@@ -42,7 +42,8 @@ class AutoRatio(RatioEstimator):
     no distance: then losses that need a positive reference are dropped, nothing is stacked, and the first
     candidate left, by default the sign-resolved classifier, is taken.
 
-    Takes the hyperparameters of `NetworkEstimator`, which the default candidates inherit.
+    Takes the hyperparameters of `NetworkEstimator`, which the default candidates inherit; all candidates take
+    over `normalize`, and get seeds of their own from `random_state`.
 
     Args:
         candidates: Names and estimators to try; by default sign-resolved, RoSMM, REVERT and LSIF.
@@ -88,8 +89,9 @@ class AutoRatio(RatioEstimator):
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self, "candidates_")
+        features = checked_features(self, X, reset=False)
         stacked = list(zip(self.stack_weights_, self.candidates_.values(), strict=True))
-        parts = [(weight, *c._predict(X, members=members)) for weight, c in stacked if weight != 0]
+        parts = [(weight, *c._predict(features, members=members)) for weight, c in stacked if weight != 0]
         ratio = np.sum([weight * ratio for weight, ratio, _ in parts], axis=0)
         return ratio, np.sum([weight * rows for weight, _, rows in parts], axis=0)
 
@@ -104,7 +106,7 @@ class AutoRatio(RatioEstimator):
             }
             inherited = {name: getattr(self, name) for name in NetworkEstimator().get_params()}
             for candidate in candidates.values():
-                candidate.set_params(**inherited, normalize=self.normalize)
+                candidate.set_params(**inherited)
         else:
             candidates = {name: clone(candidate) for name, candidate in dict(self.candidates).items()}
         if not candidates or not all(isinstance(c, RatioEstimator) for c in candidates.values()):
@@ -114,7 +116,7 @@ class AutoRatio(RatioEstimator):
             msg = "Got candidates with different n_members; expected the same number for all."
             raise InvalidInputError(msg)
         for candidate, seed in zip(candidates.values(), self._candidate_seeds(len(candidates)), strict=True):
-            candidate.set_params(random_state=seed)
+            candidate.set_params(random_state=seed, normalize=self.normalize)
         return candidates
 
     def _candidate_seeds(self, n_candidates: int) -> list[int]:
@@ -135,7 +137,7 @@ class AutoRatio(RatioEstimator):
             ratio_risk(r, reference.weights, t, target.weights)
             for r, t in zip(problem.reference, problem.target, strict=True)
         ]
-        best = 0 if is_negative else int(np.argmin([risk.value for risk in risks]))
+        best = 0 if is_negative else problem.best_single()
         stacked_risk = single_risk = float("nan")
         self.stack_weights_ = np.eye(len(names))[best]
         if is_negative:
@@ -176,11 +178,12 @@ def reference_is_negative(
     whose weights sum to less than zero by four standard deviations is such a region.
     """
     reference = training.select(~training.labels)
-    if not np.any(reference.weights < 0):
+    judged = held_out.select(~held_out.labels)
+    # n negative events are at most sqrt(n) standard deviations below zero.
+    if not np.any(reference.weights < 0) or np.sum(judged.weights < 0) <= _SIGNIFICANCE**2:
         return False
     judge = PositiveReweighter(max_steps=_TEST_STEPS, random_state=0, verbose=False, device=settings.device)
     asymmetry_of = judge.sign_asymmetry(reference.features, reference.weights)
-    judged = held_out.select(~held_out.labels)
     weights = judged.weights[np.argsort(asymmetry_of(judged.features))]
     for fraction in _TAIL_FRACTIONS:
         tail = weights[: max(1, int(fraction * len(weights)))]

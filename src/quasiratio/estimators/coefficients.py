@@ -40,21 +40,18 @@ def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> T
     train_ratios = _log_ratios(model, fit.train_inputs)
     held_out_ratios = _log_ratios(model, fit.validation_inputs)
     initial = model.coefficients.detach().double()
-    is_free = torch.tensor(
-        [any(a < 0 for a, _ in model.pairs), any(b < 0 for _, b in model.pairs)], device=fit.device
-    )
     tuned = initial.clone().requires_grad_(True)
     optimiser = torch.optim.LBFGS([tuned], max_iter=_MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        risk = coefficient_risk(train_ratios, training, torch.where(is_free, tuned, initial), loss).sum()
+        risk = coefficient_risk(train_ratios, training, model.fixed_where_certain(tuned), loss).sum()
         risk.backward()  # type: ignore[no-untyped-call]
         return risk
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        proposal = torch.where(is_free, tuned, initial)
+        proposal = model.fixed_where_certain(tuned)
         before = coefficient_risk(held_out_ratios, validation, initial, loss)
         after = coefficient_risk(held_out_ratios, validation, proposal, loss)
         better = after < before

@@ -113,10 +113,17 @@ class PositiveReweighter(NetworkEstimator):
         self.model_: DirectModel | None = None
         self.flattens_, self.scale_ = False, 1.0
         if np.any(weights < 0):
-            self._train(LabelledEvents(features, weights > 0, np.abs(weights)))
+            self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
         self._judge_negative_region(features, weights)
         new_weights = self.predict_weights(X, weights)
-        self.scale_ = total / float(new_weights.sum())
+        new_total = float(new_weights.sum())
+        if not new_total > 0:
+            msg = (
+                f"The new weights sum to {new_total:.6g}; expected a positive sum. The signed sum, {total:.6g}, is "
+                "too small beside its statistical error: give more events."
+            )
+            raise InvalidInputError(msg)
+        self.scale_ = total / new_total
         self.report_ = self._report(features, weights, new_weights * self.scale_)
         if self.report_.negative_density_fraction > 0:
             msg = (
@@ -141,7 +148,8 @@ class PositiveReweighter(NetworkEstimator):
 
         An event stays with probability $(2g-1)^2$ and gets the weight $|w|/(2g-1)$. In every region of the
         features the expected sum of weights and the expected sum of squared weights, the usual estimate of
-        the statistical error, are then those of the signed sample, with fewer events and no negative ones.
+        the statistical error, are then those of the signed sample, with fewer events and no negative ones
+        (but where the estimate is flattened to zero no event is kept).
         """
         check_is_fitted(self, "scale_")
         features = checked_features(self, X, reset=False)
@@ -156,13 +164,14 @@ class PositiveReweighter(NetworkEstimator):
         """Train on checked arrays and return the estimate of $2g - 1$, as it comes out of the network."""
         self.seed_, self.flattens_ = self._new_seed(), False
         self.n_features_in_ = features.shape[1]
-        self._train(LabelledEvents(features, weights > 0, np.abs(weights)))
+        self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
         return self._asymmetry
 
     def _train(self, events: LabelledEvents) -> None:
-        training, held_out = split_validation(
-            events, self.validation_fraction, np.random.default_rng(self.seed_)
-        )
+        training = held_out = events
+        if min(np.sum(events.labels), np.sum(~events.labels)) > 1:  # a lone event cannot be on both sides
+            rng = np.random.default_rng(self.seed_)
+            training, held_out = split_validation(events, self.validation_fraction, rng)
         fit = self._prepared(training, held_out, self.seed_)
         held_out_weights = fit.tensor(fit.validation_events.weights)[None]
         pools = [
@@ -186,7 +195,7 @@ class PositiveReweighter(NetworkEstimator):
     def _judge_negative_region(self, features: npt.NDArray[np.float32], weights: FloatArray) -> None:
         """Decide whether the region of negative estimates is negative beyond its statistical error."""
         inside = weights[self._asymmetry(features) < 0]
-        self.flattens_ = bool(inside.sum() > -_SIGNIFICANCE * np.sqrt(np.square(inside).sum()))
+        self.flattens_ = bool(inside.sum() >= -_SIGNIFICANCE * np.sqrt(np.square(inside).sum()))
 
     def _report(
         self, features: npt.NDArray[np.float32], weights: FloatArray, new_weights: FloatArray

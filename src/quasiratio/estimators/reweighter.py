@@ -64,7 +64,7 @@ class Reweighter(BaseEstimator):  # type: ignore[misc]
         if self.total not in ("target", "original"):
             msg = f"Got total = {self.total!r}; expected 'target' or 'original'."
             raise InvalidInputError(msg)
-        if self.n_folds < 1:
+        if not isinstance(self.n_folds, int | np.integer) or self.n_folds < 1:  # type: ignore[redundant-expr]
             msg = f"Got n_folds = {self.n_folds!r}; expected a positive whole number."
             raise InvalidInputError(msg)
         original_sample = WeightedSample(original, original_weight)

@@ -78,7 +78,8 @@ class SignedMixtureRatio(SingleModelRatio):
         elif tune == "all":
             histories.append(tune_all(model, fit, loss))
         self.pairs_ = pairs
-        self.coefficients_ = model.coefficients.detach().cpu().numpy().astype(np.float64)
+        coefficients = model.fixed_where_certain(model.coefficients.detach())
+        self.coefficients_ = coefficients.cpu().numpy().astype(np.float64)
         return TrainedModel(model, tuple(histories))
 
 

@@ -75,10 +75,11 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
     fractions = (abs_weights @ outside) / total
     sizes = np.abs(reference_ratio)
     rank = len(sizes) - min(_MIN_REFERENCE_EVENTS, len(sizes))
-    largest = float(np.partition(sizes, rank)[rank])
+    top = np.argpartition(sizes, rank)[rank:]
+    largest = float(sizes[top].min())
     beyond = float(abs_weights[np.abs(target_ratio) > largest].sum()) / total
     reweighted = np.abs(reference_weights * reference_ratio)
-    stood_for = float(reweighted[sizes >= largest].sum() / reweighted.sum())
+    stood_for = float(reweighted[top].sum() / reweighted.sum())
     return SupportDiagnostic(
         {name: float(f) for name, f in zip(names, fractions, strict=True)},
         largest,

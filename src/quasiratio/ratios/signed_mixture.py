@@ -85,6 +85,8 @@ class SignedMixtureModel(RatioModel):
         coefficients: `(n_members, 2)` values of $(c_0, c_1)$.
     """
 
+    is_free: Tensor
+
     def __init__(
         self,
         scaling: FeatureScaling,
@@ -96,6 +98,12 @@ class SignedMixtureModel(RatioModel):
         super().__init__(scaling, network, n_members)
         self.pairs = tuple(pairs)
         self.coefficients = nn.Parameter(coefficients.clone())
+        has_negative = [any(a < 0 for a, _ in pairs), any(b < 0 for _, b in pairs)]
+        self.register_buffer("is_free", torch.tensor(has_negative), persistent=False)
+
+    def fixed_where_certain(self, coefficients: Tensor) -> Tensor:
+        """Set the coefficient of a class without negative weights to one, whatever tuning made of it."""
+        return torch.where(self.is_free, coefficients, torch.ones_like(coefficients))
 
     def log_ratios(self, outputs: Tensor) -> dict[SignPair, Tensor]:
         """Split the network outputs into sub-log-ratios of shape `(n_members, n)`."""
@@ -105,7 +113,7 @@ class SignedMixtureModel(RatioModel):
 
     def member_values(self, outputs: Tensor) -> RatioValues:
         """Recombine each member's sub-ratios."""
-        coefficients = self.coefficients.to(outputs.dtype)
+        coefficients = self.fixed_where_certain(self.coefficients.to(outputs.dtype))
         if len(outputs) == len(self.pairs):  # one member, or the average of all
             coefficients = coefficients.mean(dim=0, keepdim=True)
         return recombine(self.log_ratios(outputs), coefficients[:, :1], coefficients[:, 1:])

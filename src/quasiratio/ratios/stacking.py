@@ -4,8 +4,11 @@ The risk $J(r) = \frac12 E_0[r^2] - E_1[r]$ is quadratic in $r$, so for a stack 
 
 $$J(a) = \tfrac12\, a^\top A\, a - b^\top a, \qquad A_{ij} = E_0[r_i r_j], \quad b_i = E_1[r_i].$$
 
-Candidates are nearly alike, so $A$ is nearly singular; a small ridge pulls the weights towards their plain
-mean, which is the safest stack of all.
+Candidates are nearly alike, so $A$ is nearly singular; a ridge, as strong as the events are few, pulls the
+weights towards a centre. That centre needs no labels: the mean squared differences between the candidates
+are known far better than their risks, and if their errors are independent,
+$E_0[(r_i - r_j)^2] = e_i^2 + e_j^2$ gives each one's own error (the three-cornered hat of metrology) and the
+weights $\propto 1/e_i^2$.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import nnls
 
 __all__ = ["StackingProblem"]
 
 FloatArray = npt.NDArray[np.float64]
 _RIDGE = 1e-3
+_SPREAD = 0.5
+_RESOLUTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -54,20 +60,65 @@ class StackingProblem:
     def weights(self) -> FloatArray:
         r"""Return the ridge-regularised minimum of $J(a)$, scaled to sum to one.
 
-        The ridge is measured against the spread between the candidates, not against the ratios themselves:
-        $\frac{\lambda}{2} |a - \bar a|^2$ with $\lambda = 10^{-3}\,\overline{E_0[(r_i - \bar r)^2]}$.
+        The ridge is $\frac{\lambda}{2} |a - \bar a|^2$ on the hyperplane of unit sum, where $J$ has the curvature
+        $H$ and the slope $g$ at the centre $\bar a$. As in a regression, where $\mathrm{Cov}[g]$ is the noise
+        variance times $H$, $\lambda = 4 \operatorname{tr} \mathrm{Cov}[g] / \operatorname{tr} H$ stands for weights
+        that differ from the centre by about one half; candidates that the events cannot tell apart stay there.
         """
         matrix, vector = self.quadratic()
         n_candidates = len(vector)
         centring = np.eye(n_candidates) - 1.0 / n_candidates
-        spread = float(np.trace(centring @ matrix @ centring)) / n_candidates
-        ridge = max(_RIDGE * spread, 1e-12 * float(np.trace(matrix)))
-        mean = np.full(n_candidates, 1.0 / n_candidates)
-        # Minimise on the hyperplane of unit sum, where every stack of normalised ratios is normalised.
-        gradient = vector - matrix @ mean
-        system = centring @ matrix @ centring + ridge * np.eye(n_candidates)
-        step: FloatArray = centring @ np.linalg.solve(system, centring @ gradient)
-        return mean + step
+        centre = self.centre()
+        curvatures, directions = np.linalg.eigh(centring @ matrix @ centring)
+        # With signed weights and few events a curvature may come out negative: no minimum lies that way.
+        is_curved = curvatures > 1e-12 * np.trace(matrix)
+        curvatures, directions = curvatures[is_curved], directions[:, is_curved]
+        if not is_curved.any():
+            return centre
+        noise = self._slope_variance() / float(curvatures.sum())
+        ridge = max(_RIDGE * float(curvatures.mean()), noise / _SPREAD**2)
+        slopes = directions.T @ centring @ (vector - matrix @ centre)
+        step: FloatArray = centring @ directions @ (slopes / (curvatures + ridge))
+        return centre + step
+
+    def centre(self) -> FloatArray:
+        """Return weights inversely proportional to the candidates' squared errors, from their differences.
+
+        One or two candidates cannot be told apart this way, and get equal weights.
+        """
+        n_candidates = len(self.reference)
+        if n_candidates < 3:
+            return np.full(n_candidates, 1.0 / n_candidates)
+        abs_weights = np.abs(self.reference_weights) / np.abs(self.reference_weights).sum()
+        pairs = [(i, j) for i in range(n_candidates) for j in range(i)]
+        squared = np.array([abs_weights @ (self.reference[i] - self.reference[j]) ** 2 for i, j in pairs])
+        system = np.zeros((len(pairs), n_candidates))
+        for row, pair in enumerate(pairs):
+            system[row, list(pair)] = 1.0
+        squared_errors, _ = nnls(system, squared)
+        precisions = 1.0 / (squared_errors + max(_RESOLUTION * float(squared.min()), 1e-30))
+        centre: FloatArray = precisions / precisions.sum()
+        return centre
+
+    def best_single(self) -> int:
+        """Return the candidate with the lowest risk; of those within two paired errors, the most precise."""
+        risks = np.array([self.risk(candidate) for candidate in np.eye(len(self.reference))])
+        lowest = int(np.argmin(risks))
+        errors = np.sqrt(
+            [
+                _variance_of_means(0.5 * (r**2 - self.reference[lowest] ** 2)[None], self.reference_weights)
+                + _variance_of_means((t - self.target[lowest])[None], self.target_weights)
+                for r, t in zip(self.reference, self.target, strict=True)
+            ]
+        )
+        is_tied = risks - risks[lowest] <= 2.0 * errors
+        return int(np.argmax(np.where(is_tied, self.centre(), -1.0)))
+
+    def _slope_variance(self) -> float:
+        """Return the statistical variance of the slope at the plain mean, summed over the candidates."""
+        mean = self.reference.mean(axis=0)
+        at_reference = _variance_of_means((self.reference - mean) * mean, self.reference_weights)
+        return at_reference + _variance_of_means(self.target - self.target.mean(axis=0), self.target_weights)
 
     def risk(self, weights: FloatArray) -> float:
         """Return the risk of the stack with these weights."""
@@ -92,7 +143,11 @@ class StackingProblem:
             chosen_on = self.part(reference_fold != fold, target_fold != fold)
             judged_on = self.part(reference_fold == fold, target_fold == fold)
             stacked.append(judged_on.risk(chosen_on.weights()))
-            identity = np.eye(len(self.reference))
-            best = int(np.argmin([chosen_on.risk(candidate) for candidate in identity]))
-            single.append(judged_on.risk(identity[best]))
+            single.append(judged_on.risk(np.eye(len(self.reference))[chosen_on.best_single()]))
         return float(np.mean(stacked)), float(np.mean(single))
+
+
+def _variance_of_means(rows: FloatArray, weights: FloatArray) -> float:
+    """Return the variances of the weighted mean of each row, summed."""
+    weights = weights / weights.sum()
+    return float(np.sum(np.square((rows - (rows @ weights)[:, None]) * weights)))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CrossEntropyObjective", "Objective", "RatioObjective", "TunedRatioObjective"]
 
 _TAIL_FRACTIONS = (0.01, 0.05, 0.2)
-_SIGNIFICANCE = 5.0
+_SIGNIFICANCE = 4.0
 
 
 class Objective(Protocol):
@@ -53,7 +53,7 @@ class RatioObjective:
         r"""Look for a tail of the outputs where some $a_0 q_0 + a_1 q_1$ of the loss is negative.
 
         Outputs run away exactly where the risk has no minimum, so the tails of the output (1%, 5% and 20%
-        of the events on either side) are where to look. Negative by five standard deviations counts.
+        of the events on either side) are where to look. Negative by four standard deviations counts.
         """
         return tails_are_negative(outputs[..., 0], classes, weights, self.loss)
 

@@ -1,0 +1,10 @@
+"""Run every benchmark, then write the page: `make bench` (about two hours on two cores)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+for name in ("accuracy", "training_time", "throughput", "peers", "positive", "coverage", "report"):
+    print(f"== {name}", flush=True)
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)  # noqa: S603
