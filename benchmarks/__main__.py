@@ -5,6 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-for name in ("accuracy", "training_time", "throughput", "peers", "positive", "coverage", "report"):
+for name in (
+    "accuracy",
+    "published",
+    "training_time",
+    "throughput",
+    "peers",
+    "positive",
+    "coverage",
+    "report",
+):
     print(f"== {name}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)  # noqa: S603

@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 import quasiratio as qr
+from benchmarks.published import published_rosmm
 from benchmarks.results import write_rows
 from benchmarks.toy import Labelled, toy_data
 
@@ -63,22 +64,6 @@ def _pair(events: Labelled, reference_sign: int, target_sign: int) -> TensorData
     )
 
 
-def published_rosmm(seed: int = 0) -> qr.SignedMixtureRatio:
-    """RoSMM with the published networks and schedule."""
-    return qr.SignedMixtureRatio(
-        hidden_layers=(32, 32),
-        activation="relu",
-        batch_size=_BATCH_SIZE,
-        learning_rate=1e-4,
-        schedule="constant",
-        patience=20,
-        epoch_size=_EPOCH_SIZE,
-        balanced_draw=True,
-        random_state=seed,
-        verbose=False,
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", default="nonnegative")
@@ -101,7 +86,7 @@ def main() -> None:
     for name, estimator in (
         ("sign-resolved, default", qr.SignResolvedRatio(random_state=0, verbose=False)),
         ("RoSMM, default", qr.SignedMixtureRatio(random_state=0, verbose=False)),
-        ("RoSMM, in memory, published settings, early stop", published_rosmm()),
+        ("RoSMM, in memory, published settings, early stop", published_rosmm(seed=0)),
     ):
         start = time.perf_counter()
         estimator.fit(*data.training, validation=data.validation)

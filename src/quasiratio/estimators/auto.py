@@ -108,10 +108,12 @@ class AutoRatio(RatioEstimator):
             for candidate in candidates.values():
                 candidate.set_params(**inherited)
         else:
-            candidates = {name: clone(candidate) for name, candidate in dict(self.candidates).items()}
-        if not candidates or not all(isinstance(c, RatioEstimator) for c in candidates.values()):
-            msg = f"Got candidates = {self.candidates!r}; expected names and ratio estimators."
-            raise InvalidInputError(msg)
+            given: Any = self.candidates
+            is_mapping = isinstance(given, Mapping) and len(given) > 0
+            if not is_mapping or not all(isinstance(c, RatioEstimator) for c in given.values()):
+                msg = f"Got candidates = {given!r}; expected names and ratio estimators."
+                raise InvalidInputError(msg)
+            candidates = {name: clone(candidate) for name, candidate in given.items()}
         if len({candidate.n_members for candidate in candidates.values()}) > 1:
             msg = "Got candidates with different n_members; expected the same number for all."
             raise InvalidInputError(msg)
@@ -172,21 +174,24 @@ class AutoRatio(RatioEstimator):
 def reference_is_negative(
     training: LabelledEvents, held_out: LabelledEvents, settings: NetworkEstimator
 ) -> bool:
-    """Test, on held-out events, whether the reference has a region of negative density.
+    """Test whether the reference has a region of negative density.
 
-    A short classifier of the weights' sign orders the held-out reference events; a tail of 1%, 5% or 20%
-    whose weights sum to less than zero by four standard deviations is such a region.
+    A short classifier of the weights' sign, trained on one half of the reference events, orders those of the
+    other half, and the reverse; a tail of 1%, 5% or 20% of them whose weights sum to less than zero by four
+    standard deviations is such a region.
     """
-    reference = training.select(~training.labels)
-    judged = held_out.select(~held_out.labels)
-    # n negative events are at most sqrt(n) standard deviations below zero.
-    if not np.any(reference.weights < 0) or np.sum(judged.weights < 0) <= _SIGNIFICANCE**2:
+    features = np.concatenate([part.features[~part.labels] for part in (training, held_out)])
+    weights = np.concatenate([part.weights[~part.labels] for part in (training, held_out)])
+    if np.sum(weights < 0) <= _SIGNIFICANCE**2:  # n events are at most sqrt(n) standard deviations below zero
         return False
     judge = PositiveReweighter(max_steps=_TEST_STEPS, random_state=0, verbose=False, device=settings.device)
-    asymmetry_of = judge.sign_asymmetry(reference.features, reference.weights)
-    weights = judged.weights[np.argsort(asymmetry_of(judged.features))]
+    in_first_half = np.random.default_rng(0).permutation(len(weights)) % 2 == 0
+    ordered = []
+    for trained in (in_first_half, ~in_first_half):
+        asymmetry_of = judge.sign_asymmetry(features[trained], weights[trained])
+        ordered.append(weights[~trained][np.argsort(asymmetry_of(features[~trained]))])
     for fraction in _TAIL_FRACTIONS:
-        tail = weights[: max(1, int(fraction * len(weights)))]
+        tail = np.concatenate([half[: max(1, int(fraction * len(half)))] for half in ordered])
         if tail.sum() < -_SIGNIFICANCE * np.sqrt(np.square(tail).sum()):
             return True
     return False

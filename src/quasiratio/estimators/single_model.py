@@ -125,6 +125,6 @@ def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:
     if n_nonpositive:
         msg = (
             f"The estimated reference density is zero or negative for {n_nonpositive} of {n_events} events "
-            f"({n_nonpositive / n_events:.3%}); their ratio is returned as it comes out, and may be large."
+            f"({100 * n_nonpositive / n_events:.2g}%); their ratio is returned as it comes out, and may be large."
         )
         warnings.warn(msg, NegativeDensityWarning, stacklevel=4)

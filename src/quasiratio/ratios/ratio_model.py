@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RatioModel", "RatioPredictions", "RatioValues", "RatioView"]
 
-_CHUNK = 2**13
+_CHUNK_ROWS = 2**13
 
 
 class RatioValues(NamedTuple):
@@ -93,15 +93,16 @@ class RatioModel(nn.Module, ABC):
         member_ratios = np.empty((self.n_members if members else 0, n_events))
         n_nonpositive = 0
         device = self.scaling.mean.device
-        for start in range(0, n_events, _CHUNK):
-            chunk = torch.tensor(features[start : start + _CHUNK], device=device)
+        size = max(1024, _CHUNK_ROWS // self.network.n_networks)
+        for start in range(0, n_events, size):
+            chunk = torch.tensor(features[start : start + size], device=device)
             outputs = self.outputs(self.scaling(chunk)).double()
             values = self.combined_values(outputs)
-            ratio[start : start + _CHUNK] = values.ratio[0].cpu().numpy()
+            ratio[start : start + size] = values.ratio[0].cpu().numpy()
             if values.nonpositive_reference is not None:
                 n_nonpositive += int(values.nonpositive_reference.sum())
             if members:
-                member_ratios[:, start : start + _CHUNK] = self.member_values(outputs).ratio.cpu().numpy()
+                member_ratios[:, start : start + size] = self.member_values(outputs).ratio.cpu().numpy()
         return RatioPredictions(ratio, member_ratios, n_nonpositive)
 
 

@@ -96,10 +96,12 @@ class CrossEntropyObjective:
 
 def tails_are_negative(raw: Tensor, classes: Tensor, weights: Tensor, loss: RatioLoss) -> Tensor:
     """Test, per network, the densities in the tails of its outputs against the needs of the loss."""
+    found = torch.zeros(len(raw), dtype=torch.bool, device=raw.device)
+    if not bool((weights < 0).any()):
+        return found
     order = raw.argsort(dim=1)
     sorted_weights = weights.double().gather(1, order)
     is_target = classes.double().gather(1, order)
-    found = torch.zeros(len(raw), dtype=torch.bool, device=raw.device)
     for a0, a1 in loss.requires_positive:
         terms = sorted_weights * (a0 * (1.0 - is_target) + a1 * is_target)
         for fraction in _TAIL_FRACTIONS:

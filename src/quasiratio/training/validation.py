@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BestStates", "Verdict"]
 
-_VALIDATION_CHUNK = 2**15
+_CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
 _TIE_FRACTION = 1e-4
 
@@ -31,13 +31,15 @@ class Verdict:
 
     @classmethod
     def of(cls, model: nn.Module, objective: Objective, validation: Batch) -> Verdict:
-        """Evaluate all networks on the validation events, in chunks."""
+        """Evaluate all networks on the validation events, in chunks that fit the processor's cache."""
         n_events = validation.classes.shape[1]
+        n_networks = max(len(parameter) for parameter in model.parameters())
+        chunk = max(1024, _CHUNK_ROWS // n_networks)
         with torch.no_grad():
             outputs = torch.cat(
                 [
-                    model(validation.features[..., start : start + _VALIDATION_CHUNK, :])
-                    for start in range(0, n_events, _VALIDATION_CHUNK)
+                    model(validation.features[..., start : start + chunk, :])
+                    for start in range(0, n_events, chunk)
                 ],
                 dim=1,
             )
