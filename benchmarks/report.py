@@ -149,9 +149,11 @@ def coverage() -> str:
 
 SECTIONS = {
     "accuracy": (
-        "## Accuracy\n\nSigned Gaussian toys at the published sizes (2,000,000 / 600,000 / 1,400,000 events per "
-        "class), radial chi2 with 99 bins, medians over seeds. `over exact` is the chi2 divided by that of the "
-        "exact ratio on the same events. `x8` is an ensemble of eight; everything else is in default settings.",
+        (
+            "## Accuracy\n\nSigned Gaussian toys at the published sizes (2,000,000 / 600,000 / 1,400,000 events per "
+            "class), radial chi2 with 99 bins, medians over seeds. `over exact` is the chi2 divided by that of the "
+            "exact ratio on the same events. `x8` is an ensemble of eight; everything else is in default settings."
+        ),
         accuracy,
     ),
     "published": ("### With the published networks and schedules", published),
@@ -166,9 +168,11 @@ SECTIONS = {
         positive,
     ),
     "coverage": (
-        "## Coverage\n\nPulls of an ensemble against the exact ratio, over the inner 95% of the events, pooled "
-        "over independent data sets. One is perfect coverage; the band holds statistical and initialisation "
-        "noise, and no bias, which takes over at larger sizes.",
+        (
+            "## Coverage\n\nPulls of an ensemble against the exact ratio, over the inner 95% of the events, pooled "
+            "over independent data sets. One is perfect coverage; the band holds statistical and initialisation "
+            "noise, and no bias, which takes over at larger sizes."
+        ),
         coverage,
     ),
 }
@@ -178,8 +182,10 @@ def main() -> None:
     """Write the page, with a section for everything that has been measured."""
     parts = [
         "# Benchmarks",
-        "Written by `make bench`, or by `python -m benchmarks.report` from the rows stored in "
-        "`benchmarks/results/`. Two cores, no GPU; ratios of times come from one run.",
+        (
+            "Written by `make bench`, or by `python -m benchmarks.report` from the rows stored in "
+            "`benchmarks/results/`. Two cores, no GPU; ratios of times come from one run."
+        ),
     ]
     for name, (introduction, table) in SECTIONS.items():
         if read_rows(name):
