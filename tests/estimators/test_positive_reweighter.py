@@ -137,6 +137,19 @@ def test_small_nonnegative_samples_are_not_called_negative(seed: int) -> None:
     assert new.min() >= 0  # nor do unseen events get negative weights
 
 
+def test_unseen_events_get_no_negative_weight_where_no_negative_density_was_found() -> None:
+    """Negative weights become more frequent towards x = 1; beyond the data the estimate is negative."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (8000, 1)).astype(np.float32)
+    weights = np.where(rng.random(8000) < 0.1 + 0.3 * x[:, 0], -1.0, 1.0)
+    fitted = reweighter(max_steps=150, batch_size=2048).fit(x, weights)
+    assert fitted.report_.flattened_fraction == 0.0
+    beyond = np.linspace(1.0, 4.0, 50, dtype=np.float32)[:, None]
+    assert fitted.model_ is not None
+    assert fitted.model_.predict(beyond).ratio.min() < 1.0  # odds below one
+    assert fitted.predict_weights(beyond, np.ones(50)).min() == 0.0
+
+
 def test_negative_density_is_reported_with_its_fraction(signed: Fitted) -> None:
     fitted, features, weights = signed
     q = signed_gaussian_case("signed").target

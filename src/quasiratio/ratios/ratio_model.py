@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -93,7 +94,7 @@ class RatioModel(nn.Module, ABC):
         member_ratios = np.empty((self.n_members if members else 0, n_events))
         n_nonpositive = 0
         device = self.scaling.mean.device
-        size = max(1024, _CHUNK_ROWS // self.network.n_networks)
+        size = math.ceil(_CHUNK_ROWS / self.network.n_networks)
         for start in range(0, n_events, size):
             chunk = torch.tensor(features[start : start + size], device=device)
             outputs = self.outputs(self.scaling(chunk)).double()
