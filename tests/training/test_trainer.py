@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from quasiratio.errors import DivergenceError, DivergenceWarning
+from quasiratio.errors import DivergenceError, DivergenceWarning, NegativeWeightWarning
+from quasiratio.estimators import DirectRatio
 from quasiratio.losses import Bce, Lsif, Mse, RatioLoss
 from quasiratio.networks import StackedMlp
 from quasiratio.training import (
@@ -369,3 +370,18 @@ def test_training_lowers_the_risk() -> None:
         float(validate(model, objective, validation)[0])
         < float(validate(start, objective, validation)[0]) - 0.01
     )
+
+
+def test_a_runaway_risk_stops_by_patience() -> None:
+    """A risk without a minimum improves in every epoch; patience must stop it all the same."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 1)).astype(np.float32)
+    y = np.repeat([0, 1], 2000)
+    w = np.where((y == 1) & (np.abs(x[:, 0]) < 0.5), -0.5, 1.0)
+    model = DirectRatio(
+        loss="bce", schedule="constant", patience=3, epoch_size=2000, batch_size=200, random_state=0
+    )
+    with pytest.warns(NegativeWeightWarning), pytest.warns(DivergenceWarning):
+        model.fit(x, y, sample_weight=w, validation=(x, y, w))
+    assert model.diverged_
+    assert len(model.history_) < 100

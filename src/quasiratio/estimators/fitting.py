@@ -116,7 +116,8 @@ class Fit:
         """Train `model` on one pool, or on several side by side, to its best validated state."""
         settings = settings or self.settings
         batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator)
-        held_out = self._validation_batch(validation, settings.max_validation_events)
+        n_held_out = settings.n_validation_events(max(len(pool) for pool in validation))
+        held_out = self._validation_batch(validation, n_held_out)
         with progress_bar(objective.name, verbose=self.verbose) as progress:
             return train(
                 model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress

@@ -33,7 +33,8 @@ class TrainingSettings:
         schedule: `"cosine"` or `"constant"`.
         epoch_size: Training events between two validations; by default a twentieth of the fit.
         weight_decay: Decoupled weight decay (AdamW); zero is Adam.
-        max_validation_events: Validation uses at most this many events per problem, always the same ones.
+        max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
+            always the same ones; with the constant schedule, which stops by it, all.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops.
 
     Example:
@@ -52,6 +53,10 @@ class TrainingSettings:
     weight_decay: float = 0.0
     max_validation_events: int = 2**17
     on_divergence: Literal["warn", "raise"] = "warn"
+
+    def n_validation_events(self, n_events: int) -> int:
+        """Return how many of `n_events` validation events are used."""
+        return n_events if self.schedule == "constant" else min(n_events, self.max_validation_events)
 
     def n_steps(self, n_events: int) -> int:
         """Return the number of optimiser steps at most, for a problem of `n_events` training events."""

@@ -77,6 +77,7 @@ def train(
     )
     average = WeightAverage(parameters, first_step=settings.first_averaged_step(n_steps))
     diverged = torch.zeros_like(best.risk, dtype=torch.bool)
+    n_diverged_epochs = torch.zeros_like(best.risk, dtype=torch.long)
     start, running, n_running = time.perf_counter(), torch.zeros_like(best.risk), 0
 
     stream = iter(batches)
@@ -101,6 +102,9 @@ def train(
             verdict = Verdict.of(model, objective, validation)
             best.update(verdict, epoch=len(history), patience=settings.epochs_of_patience())
         diverged |= verdict.ran_away | ~torch.isfinite(running)
+        # A risk without a minimum improves for ever; patience counts from where that was noticed.
+        n_diverged_epochs += diverged
+        best.done |= n_diverged_epochs > settings.epochs_of_patience()
         history.append(
             step + 1,
             (running / n_running).cpu().numpy().astype(np.float64),
