@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quasiratio.networks import FeatureScaling, StackedMlp, default_hidden_layers
+from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.training import (
     Batch,
     Batches,
@@ -39,7 +39,7 @@ class Fit:
         validation_events: Validation events.
         settings: Default settings of every stage.
         n_members: Ensemble size.
-        hidden_layers: Width of the hidden layers, or `None` for the default of the dimension.
+        hidden_layers: Width of the hidden layers.
         activation: Name of the activation.
         device: Where the tensors live.
         verbose: Whether to draw a progress bar on a terminal.
@@ -50,7 +50,7 @@ class Fit:
     validation_events: LabelledEvents
     settings: TrainingSettings
     n_members: int
-    hidden_layers: Sequence[int] | None
+    hidden_layers: Sequence[int]
     activation: str
     device: torch.device
     verbose: bool
@@ -76,16 +76,11 @@ class Fit:
         return scaled
 
     def network(self, n_outputs: int, *, n_per_member: int = 1) -> StackedMlp:
-        """Make the stacked networks of all members; several per member are half as wide by default."""
-        n_inputs = self.train_inputs.shape[1]
-        layers = self.hidden_layers
-        if layers is None:
-            widths = default_hidden_layers(n_inputs)
-            layers = widths if n_per_member == 1 else tuple(width // 2 for width in widths)
+        """Make the stacked networks of all members."""
         return StackedMlp(
             self.n_members * n_per_member,
-            n_inputs,
-            layers,
+            self.train_inputs.shape[1],
+            self.hidden_layers,
             n_outputs,
             activation=self.activation,
             generator=self.initial_generator,

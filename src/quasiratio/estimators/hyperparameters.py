@@ -19,6 +19,9 @@ from quasiratio.training import TrainingSettings
 
 __all__ = ["NetworkEstimator"]
 
+_RATE_TIMES_WIDTH = 0.64
+_NARROWEST = 32
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
@@ -32,7 +35,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             (half as wide for the several networks of `SignedMixtureRatio`).
         activation: `"silu"`, `"relu"`, `"tanh"` or `"gelu"`.
         batch_size: Events per optimiser step.
-        learning_rate: Peak rate; by default 0.01 for networks up to 64 wide and 0.003 above.
+        learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64.
         max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.
         patience: Epochs without a better validation loss before stopping; by default none for the cosine
             schedule and 20 for the constant one.
@@ -74,7 +77,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             held_out,
             self._checked_settings(),
             self.n_members,
-            self.hidden_layers,
+            self._widths(),
             self.activation,
             _device(self.device),
             self.verbose,
@@ -109,11 +112,15 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             on_divergence=self.on_divergence,
         )
 
+    def _widths(self) -> Sequence[int]:
+        """Return the hidden layers in use."""
+        return (
+            default_hidden_layers(self.n_features_in_) if self.hidden_layers is None else self.hidden_layers
+        )
+
     def _rate(self) -> float:
         if self.learning_rate is None:
-            layers = self.hidden_layers
-            widths = default_hidden_layers(self.n_features_in_) if layers is None else layers
-            return 1e-2 if max(widths, default=0) <= 64 else 3e-3
+            return _RATE_TIMES_WIDTH / max([*self._widths(), _NARROWEST])
         if not 0 < self.learning_rate < np.inf:
             msg = f"Got learning_rate = {self.learning_rate}; expected a positive number."
             raise InvalidInputError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,6 +61,11 @@ class SignedMixtureRatio(SingleModelRatio):
     tune: Literal["none", "coefficients", "all"] = "none"
     tune_loss: str | RatioLoss = "pare"
     balanced_draw: bool = False
+
+    def _widths(self) -> Sequence[int]:
+        """Return hidden layers half as wide by default: there are up to four networks."""
+        widths = super()._widths()
+        return [width // 2 for width in widths] if self.hidden_layers is None else widths
 
     def _train(self, fit: Fit) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
