@@ -215,6 +215,7 @@ def test_the_default_candidates_inherit_the_hyperparameters() -> None:
     assert len({candidate.random_state for candidate in model.candidates_.values()}) == len(NAMES)
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.NegativeDensityWarning")  # so few events
 def test_the_same_seed_gives_the_same_bits(toy: Toy) -> None:
     features, labels, weights = toy("signed", 1500, 3)
     first, again, other = (
