@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: help demo test lint bench docs clean
 
 help:
-	@echo "make demo    two signed samples, three methods, one picture in demo/"
+	@echo "make demo    two signed samples, four methods, two figures in demo/"
 	@echo "make test    all tests, doctests and the code of the documentation"
 	@echo "make lint    ruff, mypy, import-linter, repo-review"
 	@echo "make docs    the documentation in site/"

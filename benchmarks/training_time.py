@@ -75,6 +75,7 @@ def main() -> None:
 
     def record(name: str, seconds: float, **extra: float) -> None:
         rows.append({"what": name, "seconds": seconds, **extra})
+        write_rows("training_time", rows)
         print(
             f"{name:55s} {seconds:9.1f} s " + " ".join(f"{k} {v:.4g}" for k, v in extra.items()), flush=True
         )
@@ -105,7 +106,6 @@ def main() -> None:
         print(
             f"{name}: 1/{dataloader / fitted[name]:.0f} of the DataLoader loop, 1/{in_memory / fitted[name]:.1f} of the in-memory loop"
         )
-    write_rows("training_time", rows)
 
 
 if __name__ == "__main__":
