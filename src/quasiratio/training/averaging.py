@@ -2,8 +2,7 @@
 
 The last iterate of stochastic gradient descent still carries the noise of the last batches, and slow
 directions keep what the noise left there while the rate was high. The mean of the iterates has far less of
-it (Polyak and Juditsky 1992; Izmailov et al. 2018), at no cost: on the published toys it lowers the rms
-error of the ratio by a third.
+it (Polyak and Juditsky 1992; Izmailov et al. 2018), at no cost.
 """
 
 from __future__ import annotations
