@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from quasiratio.distributions import SignedGaussianMixture, signed_gaussian_case
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning, QuasiratioWarning, SupportWarning
 from quasiratio.estimators import (
     AutoRatio,
     DirectRatio,
@@ -365,3 +365,28 @@ def test_the_mean_ratio_over_the_training_reference_is_one(toy: Toy, name: str) 
             np.testing.assert_allclose(means, 1.0, atol=1e-6)
         else:
             assert np.all(np.abs(means - 1.0) > 1e-5)
+
+
+def test_a_candidate_that_cannot_be_fitted_is_left_out_and_named() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 2)) + np.repeat([[0.0, 0.0], [0.3, 0.0]], 400, axis=0)
+    y, w = np.repeat([0, 1], 400), np.ones(800)
+    w[5] = -1.0  # the only negative weight: RoSMM has nothing to validate that sign with
+    held_out = (X[10:200], np.arange(190) % 2, np.ones(190))
+    auto = AutoRatio(max_steps=40, hidden_layers=(8,), batch_size=100, random_state=0, verbose=False)
+    with pytest.warns(QuasiratioWarning, match="'rosmm' was left out"):
+        auto.fit(X, y, sample_weight=w, validation=held_out)
+    assert "rosmm" not in auto.candidates_
+    assert "rosmm" in auto.report_.dropped
+    assert np.isfinite(auto.predict_ratio(X)).all()
+
+
+def test_warnings_name_the_columns_that_were_given() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 1000)
+    frame = pd.DataFrame(
+        {"m_hh": np.where(y == 1, 5.0, 0.0) + rng.normal(size=2000), "pt": rng.normal(size=2000)}
+    )
+    auto = AutoRatio(max_steps=40, hidden_layers=(8,), batch_size=200, random_state=0, verbose=False)
+    with pytest.warns(SupportWarning, match="m_hh"):
+        auto.fit(frame, y)

@@ -70,6 +70,16 @@ def test_a_small_pool_is_repeated_within_the_batch() -> None:
     assert Batches(features, [small], 1000, seeded(0)).batch_size == 7
 
 
+def test_batches_may_grow_and_an_epoch_still_sees_every_event_once() -> None:
+    features, pool = identifiable(100)
+    sizes = [5, 5, 10, 20, 60, 100]
+    batches = list(Batches(features, [pool], 100, seeded(0)).stream(sizes))
+    assert [batch.classes.shape[1] for batch in batches] == sizes
+    first_epoch = torch.cat([batch.features.flatten() for batch in batches[:5]])
+    assert sorted(first_epoch.tolist()) == list(range(100))
+    assert sorted(batches[5].features.flatten().tolist()) == list(range(100))
+
+
 def test_one_member_sees_the_data_as_they_are() -> None:
     weights = torch.tensor([1.0, -2.0, 3.0])
     assert torch.equal(member_weights(weights, 1, seeded(0)), weights[None])

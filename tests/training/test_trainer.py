@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -88,13 +88,11 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 class _RowOf(Batches):
     """The batches of one network of a stack."""
 
-    def __init__(self, stack: Batches, row: int) -> None:
-        super().__init__(stack.features, stack.pools, stack.batch_size, stack.generator)
-        self.row = row
+    row = 0
 
-    def __iter__(self) -> Iterator[Batch]:
+    def stream(self, sizes: Iterable[int]) -> Iterator[Batch]:
         chosen = slice(self.row, self.row + 1)
-        for batch in super().__iter__():
+        for batch in super().stream(sizes):
             yield Batch(batch.features[chosen], batch.classes[chosen], batch.weights[chosen])
 
 
@@ -115,7 +113,8 @@ def test_stacked_networks_train_as_they_would_alone(n_steps: int) -> None:
         stacked, RatioObjective(Bce()), Batches(features, [pool], 64, seeded(9)), validation, settings
     )
     for row, single in enumerate(singles):
-        batches = _RowOf(Batches(features, [pool], 64, seeded(9)), row)
+        batches = _RowOf(features, [pool], 64, seeded(9))
+        batches.row = row
         alone = train(single, RatioObjective(Bce()), batches, validation, settings)
         for together, apart in zip(stacked.parameters(), single.parameters(), strict=True):
             torch.testing.assert_close(together[row : row + 1], apart, rtol=1e-4, atol=1e-5)
@@ -256,8 +255,8 @@ class _Poisoned(Batches):
 
     after = 130
 
-    def __iter__(self) -> Iterator[Batch]:
-        for step, batch in enumerate(super().__iter__()):
+    def stream(self, sizes: Iterable[int]) -> Iterator[Batch]:
+        for step, batch in enumerate(super().stream(sizes)):
             yield (
                 batch if step < self.after else Batch(batch.features * math.nan, batch.classes, batch.weights)
             )

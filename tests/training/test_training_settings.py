@@ -62,6 +62,19 @@ def test_epochs(settings: TrainingSettings, n_events: int, expected: int) -> Non
     assert settings.steps_per_epoch(n_events) == expected
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (TrainingSettings(), [2048] * 2 + [8192] * 10),
+        (TrainingSettings(batch_size=4096), [2048] * 2 + [4096] * 10),
+        (TrainingSettings(batch_size=256), [256] * 12),
+        (TrainingSettings(schedule="constant"), [8192] * 12),
+    ],
+)
+def test_the_first_batches_are_small(settings: TrainingSettings, expected: list[int]) -> None:
+    assert list(settings.batch_sizes(12)) == expected
+
+
 def test_an_empty_history_has_no_steps() -> None:
     history = TrainingHistory(stage="bce")
     assert (len(history), history.n_steps, history.wall_clock) == (0, 0, 0.0)

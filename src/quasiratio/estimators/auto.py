@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import DivergenceError, InvalidInputError, QuasiratioWarning
 from quasiratio.estimators.auto_report import AutoReport, CandidateRow
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.direct import DirectRatio
@@ -76,16 +77,21 @@ class AutoRatio(RatioEstimator):
                 "positive one; add SignResolvedRatio() to the candidates."
             )
             raise InvalidInputError(msg)
-        self.candidates_ = {
-            name: candidate.fit(
-                training.features,
-                training.labels,
-                sample_weight=training.weights,
-                validation=(held_out.features, held_out.labels, held_out.weights),
-            )
-            for name, candidate in kept.items()
-        }
-        self._choose(held_out, is_negative=is_negative, dropped=tuple(n for n in candidates if n not in kept))
+        self.candidates_ = {}
+        for name, candidate in kept.items():
+            try:
+                candidate._fit_checked(training, held_out, self)
+            except (InvalidInputError, DivergenceError) as error:
+                last_error = error
+                warnings.warn(
+                    f"The candidate {name!r} was left out: {error}", QuasiratioWarning, stacklevel=3
+                )
+            else:
+                self.candidates_[name] = candidate
+        if not self.candidates_:
+            raise last_error
+        dropped = tuple(name for name in candidates if name not in self.candidates_)
+        self._choose(held_out, is_negative=is_negative, dropped=dropped)
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self, "candidates_")

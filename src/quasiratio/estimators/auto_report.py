@@ -28,7 +28,7 @@ class AutoReport:
     Attributes:
         rows: One per candidate.
         best: The best single candidate.
-        dropped: Candidates that were left out because the reference density is negative.
+        dropped: Candidates that were left out: the reference density is negative, or they could not be fitted.
         stacked_risk: Cross-validated risk of the stack; NaN where nothing was stacked.
         single_risk: Cross-validated risk of the best single candidate.
         reason: The choice in one line.

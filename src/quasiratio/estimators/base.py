@@ -69,6 +69,13 @@ class RatioEstimator(NetworkEstimator):
         self._fit_events(training, held_out)
         return self
 
+    def _fit_checked(self, training: LabelledEvents, held_out: LabelledEvents, owner: RatioEstimator) -> None:
+        """Learn from events that another estimator has checked, under its names of the features."""
+        self.n_features_in_, self.feature_names_ = owner.n_features_in_, owner.feature_names_
+        self._checked_settings()
+        self.seed_ = self._new_seed()
+        self._fit_events(training, held_out)
+
     @overload
     def predict_ratio(self, X: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
 

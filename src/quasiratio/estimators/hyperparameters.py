@@ -33,7 +33,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     Args:
         hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above
             (half as wide for the several networks of `SignedMixtureRatio`).
-        activation: `"silu"`, `"relu"`, `"tanh"` or `"gelu"`.
+        activation: `"silu"`, `"hardswish"`, `"relu"`, `"tanh"` or `"gelu"`; by default SiLU, and hard swish for
+            the small networks of a signed mixture.
         batch_size: Events per optimiser step.
         learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64.
         max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.
@@ -51,7 +52,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     hidden_layers: Sequence[int] | None = None
-    activation: str = "silu"
+    activation: str | None = None
     batch_size: int = 8192
     learning_rate: float | None = None
     max_steps: int | None = None
@@ -78,7 +79,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             self._checked_settings(),
             self.n_members,
             self._widths(),
-            self.activation,
+            self._activation(),
             _device(self.device),
             self.verbose,
             seed,
@@ -117,6 +118,10 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         return (
             default_hidden_layers(self.n_features_in_) if self.hidden_layers is None else self.hidden_layers
         )
+
+    def _activation(self) -> str:
+        """Return the activation in use."""
+        return "silu" if self.activation is None else self.activation
 
     def _rate(self) -> float:
         if self.learning_rate is None:

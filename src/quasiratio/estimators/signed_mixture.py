@@ -67,6 +67,10 @@ class SignedMixtureRatio(SingleModelRatio):
         widths = super()._widths()
         return [width // 2 for width in widths] if self.hidden_layers is None else widths
 
+    def _activation(self) -> str:
+        """Return hard swish by default: on the toys these small networks learn faster with it than with SiLU."""
+        return "hardswish" if self.activation is None else self.activation
+
     def _train(self, fit: Fit) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
         _, present = sign_classes(fit.train_events.labels, fit.train_events.weights)

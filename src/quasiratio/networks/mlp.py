@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.networks.narrow_product import narrow_product
 
 __all__ = ["ACTIVATIONS", "StackedMlp", "default_hidden_layers"]
 
@@ -23,6 +24,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": nn.functional.relu,
     "tanh": torch.tanh,
     "gelu": nn.functional.gelu,
+    "hardswish": nn.functional.hardswish,
 }
 
 
@@ -91,7 +93,8 @@ class StackedMlp(nn.Module):
         hidden = inputs if inputs.dim() == 3 else inputs.expand(self.n_networks, *inputs.shape)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            hidden = torch.baddbmm(bias, hidden, weight)
             if layer < last:
-                hidden = activate(hidden)
+                hidden = activate(torch.baddbmm(bias, hidden, weight))
+            else:
+                hidden = narrow_product(hidden, weight) + bias
         return hidden

@@ -2,9 +2,10 @@
 
 from quasiratio.training.batches import Batch, Batches, Pool
 from quasiratio.training.bootstrap import member_weights, normalized_per_group
+from quasiratio.training.checkpoints import resumable
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
-from quasiratio.training.progress import progress_bar
+from quasiratio.training.progress import progress_bar, progress_lines
 from quasiratio.training.settings import TrainingSettings
 from quasiratio.training.trainer import train
 
@@ -20,5 +21,7 @@ __all__ = [
     "member_weights",
     "normalized_per_group",
     "progress_bar",
+    "progress_lines",
+    "resumable",
     "train",
 ]

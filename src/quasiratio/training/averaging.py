@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -70,3 +71,13 @@ class WeightAverage:
             mean_values = mean.clone()
             mean.copy_(parameter)
             parameter.copy_(mean_values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the mean so far."""
+        return {"means": self.means, "n_averaged": self.n_averaged}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from an earlier mean."""
+        for mean, saved in zip(self.means, state["means"], strict=True):
+            mean.copy_(saved)
+        self.n_averaged = state["n_averaged"]

@@ -1,19 +1,23 @@
 """Mini-batches from tensors in memory.
 
-Features stay in one tensor. A `Pool` lists the events one kind of network trains on, with their classes and
-weights; an epoch over a pool is one shuffled index, read by every member from its own starting point. There
+A `Pool` lists the events one kind of network trains on, with their classes and weights. They are laid out
+once in random order; a batch is then a stretch of memory, and every member reads from its own place. There
 is no loader, no worker process and no per-event Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 __all__ = ["Batch", "Batches", "Pool"]
+
+_COLUMNS = ("features", "classes", "weights")
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,15 @@ class Batch:
     classes: Tensor
     weights: Tensor
 
+    def __len__(self) -> int:
+        return self.classes.shape[1]
+
+    def parts(self, n_events: int) -> Iterator[Batch]:
+        """Cut into batches of at most `n_events`."""
+        for start in range(0, len(self), n_events):
+            chosen = slice(start, start + n_events)
+            yield Batch(self.features[:, chosen], self.classes[:, chosen], self.weights[:, chosen])
+
 
 class Batches:
     """Endless shuffled batches of shape `(n_members * n_pools, batch_size, ...)`.
@@ -55,28 +68,25 @@ class Batches:
         features: `(n, d)` scaled features.
         pools: One per problem; all with the same number of members. Network `k * n_pools + p` is member
             `k` of pool `p`.
-        batch_size: Events per network and step; a smaller pool is repeated within
-            the batch.
+        batch_size: Events per network and step at most; a smaller pool is repeated within the batch.
         generator: Source of the shuffles, on the device of the features.
     """
 
     def __init__(
         self, features: Tensor, pools: Sequence[Pool], batch_size: int, generator: torch.Generator
     ) -> None:
-        self.features = features
-        self.pools = pools
+        self.largest_pool = max(len(pool) for pool in pools)
         self.batch_size = min(batch_size, self.largest_pool)
         self.generator = generator
-
-    @property
-    def largest_pool(self) -> int:
-        """Events in the largest pool."""
-        return max(len(pool) for pool in self.pools)
+        self._shuffled = [_ShuffledPool(features, pool, generator) for pool in pools]
 
     def __iter__(self) -> Iterator[Batch]:
-        streams = [self._positions(pool) for pool in self.pools]
-        while True:
-            parts = [self._gather(pool, next(at)) for pool, at in zip(self.pools, streams, strict=True)]
+        return self.stream(itertools.repeat(self.batch_size))
+
+    def stream(self, sizes: Iterable[int]) -> Iterator[Batch]:
+        """Yield one batch for each of `sizes`, none larger than the largest pool."""
+        for size in sizes:
+            parts = [pool.take(min(size, self.batch_size)) for pool in self._shuffled]
             if len(parts) == 1:
                 yield parts[0]
                 continue
@@ -86,30 +96,51 @@ class Batches:
                 torch.stack([part.weights for part in parts], dim=1).flatten(0, 1),
             )
 
-    def _positions(self, pool: Pool) -> Iterator[Tensor]:
-        """Yield `(n_members, batch_size)` positions; members start evenly spread over one shuffle."""
-        n_events, n_members = len(pool), pool.n_members
-        device = self.features.device
-        offsets = torch.arange(n_members, device=device)[:, None] * (n_events // n_members)
-        window = torch.arange(self.batch_size, device=device)[None, :] + offsets
-        while True:
-            shuffled = torch.randperm(n_events, generator=self.generator, device=device)
-            for start in range(0, max(1, n_events - self.batch_size + 1), self.batch_size):
-                if n_members == 1 and n_events >= self.batch_size:
-                    yield shuffled[None, start : start + self.batch_size]
-                else:
-                    yield shuffled[(window + start) % n_events]
+    def state_dict(self) -> dict[str, Any]:
+        """Return the place in every pool, and the generator."""
+        places = [[pool.first, pool.n_used] for pool in self._shuffled]
+        return {"places": places, "generator": self.generator.get_state()}
 
-    def _gather(self, pool: Pool, positions: Tensor) -> Batch:
-        flat = positions.flatten()
-        events = flat if pool.events is None else pool.events.index_select(0, flat)
-        shape = positions.shape
-        if pool.n_members == 1:
-            weights = pool.weights[0].index_select(0, flat).view(shape)
-        else:
-            weights = pool.weights.gather(1, positions)
-        return Batch(
-            self.features.index_select(0, events).view(*shape, -1),
-            pool.classes.index_select(0, flat).view(shape),
-            weights,
-        )
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from an earlier place in the same shuffles."""
+        for pool, (first, n_used) in zip(self._shuffled, state["places"], strict=True):
+            pool.first, pool.n_used = first, n_used
+        self.generator.set_state(state["generator"])
+
+
+class _ShuffledPool:
+    """The events of a pool, copied once in random order, so that a batch is a stretch of memory.
+
+    Every pass over the events begins at another place. Members read at places spread evenly over the pool.
+    """
+
+    def __init__(self, features: Tensor, pool: Pool, generator: torch.Generator) -> None:
+        order = torch.randperm(len(pool), generator=generator, device=features.device)
+        self.n_events, self.n_members, self.generator = len(pool), pool.n_members, generator
+        self.features = features.index_select(0, order if pool.events is None else pool.events[order])
+        self.classes = pool.classes.index_select(0, order)
+        self.weights = pool.weights.index_select(1, order)
+        self.first, self.n_used = 0, 0
+
+    def take(self, size: int) -> Batch:
+        """Return the next batch, of one row per member; a pass ends where the next would not fit."""
+        if self.n_used + size > self.n_events:
+            drawn = torch.randint(self.n_events, (1,), generator=self.generator, device=self.features.device)
+            self.first, self.n_used = int(drawn), 0
+        spacing = self.n_events // self.n_members
+        rows = [
+            self._stretch(member, (self.first + self.n_used + member * spacing) % self.n_events, size)
+            for member in range(self.n_members)
+        ]
+        self.n_used += size
+        if self.n_members == 1:
+            return rows[0]
+        return Batch(*(torch.cat([getattr(row, name) for row in rows]) for name in _COLUMNS))
+
+    def _stretch(self, member: int, start: int, size: int) -> Batch:
+        """Return `size` events from `start` on, beginning anew at the end of the pool."""
+        columns = (self.features, self.classes, self.weights[member])
+        if start + size <= self.n_events:
+            return Batch(*(column[None, start : start + size] for column in columns))
+        positions = torch.arange(start, start + size, device=self.features.device) % self.n_events
+        return Batch(*(column[None, positions] for column in columns))

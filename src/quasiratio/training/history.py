@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 __all__ = ["TrainingHistory"]
+
+_PER_EPOCH = ("steps", "train_loss", "validation_loss", "learning_rate", "seconds")
 
 
 @dataclass
@@ -65,3 +69,18 @@ class TrainingHistory:
     def validation_curves(self) -> npt.NDArray[np.float64]:
         """Validation losses as an array of shape `(n_epochs, n_networks)`."""
         return np.array(self.validation_loss, dtype=np.float64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the epochs so far, as tensors and numbers."""
+        return {
+            name: [
+                torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+                for value in getattr(self, name)
+            ]
+            for name in _PER_EPOCH
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from earlier epochs."""
+        for name in _PER_EPOCH:
+            setattr(self, name, [v.numpy() if isinstance(v, torch.Tensor) else v for v in state[name]])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from quasiratio.losses import RatioLoss
@@ -86,8 +86,7 @@ class CrossEntropyObjective:
 
     def per_event(self, outputs: Tensor, classes: Tensor) -> Tensor:
         """Return minus the log-probability of each event's class."""
-        log_probabilities = torch.log_softmax(outputs, dim=-1)
-        return -log_probabilities.gather(-1, classes.long().unsqueeze(-1)).squeeze(-1)
+        return nn.functional.cross_entropy(outputs.transpose(1, 2), classes.long(), reduction="none")
 
     def runs_away(self, outputs: Tensor, classes: Tensor, weights: Tensor) -> Tensor:  # noqa: ARG002
         """Never: with absolute weights the risk is bounded below by zero."""

@@ -7,6 +7,7 @@ its best state while the others go on.
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from torch import nn
 
 from quasiratio.errors import DivergenceError, DivergenceWarning
 from quasiratio.training.averaging import WeightAverage
+from quasiratio.training.checkpoints import Resumable, next_stage
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.validation import BestStates, Verdict
 
@@ -32,6 +34,8 @@ ProgressCallback = Callable[[int, int, float], None]
 """Called after each epoch with the steps done, the steps at most and the validation loss."""
 
 _FINITE_CHECK_INTERVAL = 25
+_CACHED_ROWS, _MIN_PART = 2**13, 512
+"""Rows of all networks together whose activations fit the processor's cache; gradients add up over parts."""
 _REMEDY = (
     "use loss='revert' or 'lsif' (positive reference density), SignedMixtureRatio or SignResolvedRatio (any)"
 )
@@ -76,22 +80,39 @@ def train(
         prefer_latest=not keep_initial and settings.schedule != "constant",
     )
     average = WeightAverage(parameters, first_step=settings.first_averaged_step(n_steps))
-    diverged = torch.zeros_like(best.risk, dtype=torch.bool)
     n_diverged_epochs = torch.zeros_like(best.risk, dtype=torch.long)
-    start, running, n_running = time.perf_counter(), torch.zeros_like(best.risk), 0
+    n_cached = max(_MIN_PART, _CACHED_ROWS // len(best.risk))
+    first_step, running, n_running = 0, torch.zeros_like(best.risk), 0
 
-    stream = iter(batches)
-    for step in range(n_steps):
+    checkpoint = next_stage()
+    parts: dict[str, Resumable] = {
+        "model": model,
+        "optimiser": optimiser,
+        "best": best,
+        "average": average,
+        "batches": batches,
+        "history": history,
+    }
+    saved = None if checkpoint is None else checkpoint.load()
+    if saved is not None:
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+        first_step, n_diverged_epochs = saved["next_step"], saved["n_diverged_epochs"]
+    start = time.perf_counter() - history.wall_clock
+
+    sizes = itertools.islice(settings.batch_sizes(n_steps), first_step, None)
+    for step, batch in enumerate(batches.stream(sizes), start=first_step):
         rate = settings.rate(step, n_steps)
         for group in optimiser.param_groups:
             group["lr"] = rate
-        batch = next(stream)
-        risks = (objective.per_event(model(batch.features), batch.classes) * batch.weights).mean(dim=1)
         optimiser.zero_grad(set_to_none=True)
-        risks.sum().backward()  # type: ignore[no-untyped-call]
+        for piece in batch.parts(n_cached):
+            losses = objective.per_event(model(piece.features), piece.classes) * piece.weights
+            risks = losses.sum(dim=1) / len(batch)
+            risks.sum().backward()  # type: ignore[no-untyped-call]
+            running += risks.detach()
         optimiser.step()
         average.update(step)
-        running += risks.detach()
         n_running += 1
 
         is_last = step == n_steps - 1
@@ -101,9 +122,8 @@ def train(
         with average.swapped_in():
             verdict = Verdict.of(model, objective, validation)
             best.update(verdict, epoch=len(history), patience=settings.epochs_of_patience())
-        diverged |= verdict.ran_away | ~torch.isfinite(running)
         # A risk without a minimum improves for ever; patience counts from where that was noticed.
-        n_diverged_epochs += diverged
+        n_diverged_epochs += (n_diverged_epochs > 0) | verdict.ran_away | ~torch.isfinite(running)
         best.done |= n_diverged_epochs > settings.epochs_of_patience()
         history.append(
             step + 1,
@@ -114,13 +134,19 @@ def train(
         )
         if progress is not None:
             progress(step + 1, n_steps, float(verdict.risk.mean()))
-        if bool(diverged.any()) and settings.on_divergence == "raise":
+        if bool(n_diverged_epochs.any()) and settings.on_divergence == "raise":
             raise DivergenceError(_divergence_message(objective.name, step + 1))
-        if bool(best.done.all()) or not bool(torch.isfinite(running).any()):
+        is_over = is_last or bool(best.done.all()) or not bool(torch.isfinite(running).any())
+        if checkpoint is not None:
+            state = {name: part.state_dict() for name, part in parts.items()}
+            next_step = n_steps if is_over else step + 1
+            checkpoint.save(state | {"next_step": next_step, "n_diverged_epochs": n_diverged_epochs})
+        if is_over:
             break
         running, n_running = torch.zeros_like(best.risk), 0
 
     best.restore()
+    diverged = n_diverged_epochs > 0
     history.best_epoch = best.epoch.cpu().numpy()
     history.diverged = diverged.cpu().numpy()
     if not bool(torch.isfinite(best.risk).all()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ __all__ = ["BestStates", "Verdict"]
 _CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
 _TIE_FRACTION = 1e-4
+_KEPT = ("states", "lowest_losses", "risk", "epoch", "lowest_epoch", "done")
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,12 @@ class BestStates:
         with torch.no_grad():
             for state, parameter in zip(self.states, self.parameters, strict=True):
                 parameter.copy_(state)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the kept states and what is known of them."""
+        return {name: getattr(self, name) for name in _KEPT}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from earlier ones."""
+        for name in _KEPT:
+            setattr(self, name, state[name])
