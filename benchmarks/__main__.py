@@ -10,6 +10,7 @@ for name in (
     "published",
     "training_time",
     "throughput",
+    "read_root",
     "peers",
     "positive",
     "coverage",

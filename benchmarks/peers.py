@@ -75,8 +75,9 @@ PEERS = {
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    torch.set_num_threads(2)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    torch.set_num_threads(parser.parse_args().threads)
     rows = []
     for case in ("nonnegative", "signed"):
         data = toy_data(case, 0, SIZES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -26,5 +27,7 @@ def write_rows(name: str, rows: list[dict[str, Any]]) -> None:
 
 
 def append_row(name: str, row: dict[str, Any]) -> None:
-    """Add one row at once, so that an interrupted run loses nothing."""
-    write_rows(name, [*read_rows(name), row])
+    """Add one row at once, so that an interrupted run loses nothing; two runs may share a file."""
+    with (DIRECTORY / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        write_rows(name, [*read_rows(name), row])

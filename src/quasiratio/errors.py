@@ -7,10 +7,12 @@ prints a `QuasiratioError` as one sentence and exits with code 2.
 __all__ = [
     "DivergenceError",
     "DivergenceWarning",
+    "FeatureWarning",
     "InvalidInputError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
+    "OmittedColumnWarning",
     "QuasiratioError",
     "QuasiratioWarning",
     "SupportWarning",
@@ -41,12 +43,26 @@ class DivergenceWarning(QuasiratioWarning):
     """The training risk ran away; the best validated state was kept."""
 
 
+class FeatureWarning(QuasiratioWarning):
+    """A column that is used as a feature does not look like one."""
+
+
 class NegativeWeightWarning(QuasiratioWarning):
     """A loss that can only express positive ratios meets negative weights."""
 
 
 class NegativeDensityWarning(QuasiratioWarning):
-    """The estimated reference density vanishes or is negative for some events."""
+    """The estimated reference density vanishes or is negative for some events.
+
+    Attributes:
+        n_events: How many they are, where the warning is about predictions; else zero.
+    """
+
+    n_events: int = 0
+
+
+class OmittedColumnWarning(QuasiratioWarning):
+    """Columns of the input cannot be written in the format of the output, and were left out."""
 
 
 class SupportWarning(QuasiratioWarning):

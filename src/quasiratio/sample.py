@@ -6,21 +6,27 @@ two-dimensional float32 features, finite float64 weights of the same length and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import (
+    FloatArray,
+    checked_features,
+    checked_names,
+    checked_weights,
+    columns_to_matrix,
+    require_finite_columns,
+)
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["SignPartition", "WeightedSample"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -54,13 +60,17 @@ class WeightedSample:
         weights: npt.ArrayLike | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        if weights is None and isinstance(features, WeightedSample):
-            weights = features.weights
-        matrix, column_names = _columns_to_matrix(features)
-        matrix = _checked_features(matrix)
-        checked_names = _checked_names(names if names is not None else column_names, matrix.shape[1])
-        _require_finite_columns(matrix, checked_names)
-        self._set(matrix, _checked_weights(weights, len(matrix)), checked_names)
+        matrix: Any
+        column_names: Sequence[str] | None
+        if isinstance(features, WeightedSample):
+            weights = features.weights if weights is None else weights
+            matrix, column_names = features.features, features.names
+        else:
+            matrix, column_names = columns_to_matrix(features)
+        matrix = checked_features(matrix)
+        unique_names = checked_names(names if names is not None else column_names, matrix.shape[1])
+        require_finite_columns(matrix, unique_names)
+        self._set(matrix, checked_weights(weights, len(matrix)), unique_names)
 
     def _set(self, features: npt.NDArray[np.float32], weights: FloatArray, names: tuple[str, ...]) -> None:
         for array in (features, weights):
@@ -68,6 +78,28 @@ class WeightedSample:
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "names", names)
+
+    @classmethod
+    def adopt(cls, features: npt.NDArray[np.float32], weights: FloatArray, names: Sequence[str]) -> Self:
+        """Wrap large arrays without a copy: for readers that have checked that all values are finite.
+
+        The arrays become read-only; nobody else may keep a writable view of them.
+
+        Example:
+            >>> WeightedSample.adopt(np.zeros((2, 1), np.float32), np.ones(2), ["pt"])
+            WeightedSample(2 events, features ['pt'], sum of weights 2, negative fraction 0)
+        """
+        checked = checked_names(names, features.shape[1])
+        if features.dtype != np.float32 or weights.dtype != np.float64 or weights.shape != features.shape[:1]:
+            msg = (
+                f"Got features of type {features.dtype} and shape {features.shape} with weights of type "
+                f"{weights.dtype} and shape {weights.shape}; expected float32 features, and one float64 weight "
+                "per event. Build WeightedSample(features, weights, names), which converts them."
+            )
+            raise InvalidInputError(msg)
+        sample = object.__new__(cls)
+        sample._set(features, weights, checked)
+        return sample
 
     def _with(self, features: npt.NDArray[np.float32], weights: FloatArray) -> Self:
         """Wrap arrays that are known to be valid, without checking them again."""
@@ -165,104 +197,3 @@ class SignPartition(NamedTuple):
     positive: WeightedSample
     negative: WeightedSample
     coefficient: float
-
-
-def _columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: ANN401
-    """Turn anything with named columns into a matrix and its names."""
-    if isinstance(features, WeightedSample):
-        return features.features, list(features.names)
-    if isinstance(features, Mapping):
-        return _stacked([str(name) for name in features], list(features.values()))
-    if isinstance(features, np.ndarray) and features.dtype.names:
-        return _stacked(list(features.dtype.names), [features[name] for name in features.dtype.names])
-    if hasattr(features, "columns") and hasattr(features, "to_numpy"):
-        names = _checked_names(list(features.columns), len(features.columns))
-        return _stacked(list(names), [features[name] for name in features.columns])
-    fields = getattr(features, "fields", None)
-    if fields and type(features).__module__.startswith("awkward"):
-        return _stacked(list(fields), [features[name] for name in fields])
-    return features, None
-
-
-def _stacked(names: list[str], columns: list[Any]) -> tuple[npt.NDArray[np.float32], list[str]]:
-    if not columns:
-        msg = "Got no columns; expected at least one feature."
-        raise InvalidInputError(msg)
-    arrays = [_numbers(column, f"column {name!r}") for name, column in zip(names, columns, strict=True)]
-    shapes = [array.shape for array in arrays]
-    if len(set(shapes)) != 1 or len(shapes[0]) != 1:
-        given = dict(zip(names, shapes, strict=True))
-        msg = f"Got columns of shapes {given}; expected one-dimensional columns of one length."
-        raise InvalidInputError(msg)
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
-        return np.column_stack([array.astype(np.float32) for array in arrays]), names
-
-
-def _numbers(values: Any, role: str) -> npt.NDArray[Any]:  # noqa: ANN401 - whatever NumPy can read
-    """Return `values` as an array of real numbers, missing ones as NaN, or say why that cannot be."""
-    kind = getattr(getattr(values, "dtype", None), "kind", "O")
-    try:
-        if isinstance(values, np.ma.MaskedArray):
-            array = np.ma.filled(values.astype(np.float64), np.nan)
-        elif kind in "fiub" and not isinstance(values, np.ndarray):  # nullable pandas columns among them
-            array = np.asarray(values, dtype=np.float64)
-        else:
-            array = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        msg = f"Got {role} with ragged or missing entries; expected a regular array of numbers. Pad or drop them."
-        raise InvalidInputError(msg) from error
-    if array.dtype.kind not in "fiub":
-        msg = f"Got {role} of type {array.dtype}; expected numbers. Encode or drop what is not a number."
-        raise InvalidInputError(msg)
-    return array
-
-
-def _checked_features(matrix: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401
-    array = _numbers(matrix, "features")
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] == 0:
-        msg = f"Got features of shape {array.shape}; expected two dimensions (events, features)."
-        raise InvalidInputError(msg)
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
-        return np.array(array, dtype=np.float32, order="C", copy=True)
-
-
-def _checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    checked = tuple(f"x{i}" for i in range(n_features)) if names is None else tuple(str(n) for n in names)
-    if len(checked) != n_features:
-        msg = f"Got {len(checked)} names for {n_features} features; expected one name per feature."
-        raise InvalidInputError(msg)
-    repeated = sorted({name for name in checked if checked.count(name) > 1})
-    if repeated:
-        msg = f"Got the feature names {repeated} more than once; expected unique names."
-        raise InvalidInputError(msg)
-    return checked
-
-
-def _require_finite_columns(matrix: npt.NDArray[np.float32], names: tuple[str, ...]) -> None:
-    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN, which is what we look for
-        if np.isfinite(matrix.sum(dtype=np.float64)):  # one pass; NaN and infinity both survive a sum
-            return
-    n_bad = np.sum(~np.isfinite(matrix), axis=0)
-    offenders = ", ".join(f"{name!r} ({n} events)" for name, n in zip(names, n_bad, strict=True) if n)
-    msg = (
-        f"Got values that are NaN, infinite or beyond float32 in {offenders}; expected finite features. "
-        "Remove these events or replace the values."
-    )
-    raise InvalidInputError(msg)
-
-
-def _checked_weights(weights: npt.ArrayLike | None, n_events: int) -> FloatArray:
-    if weights is None:
-        return np.ones(n_events)
-    array = _numbers(weights, "weights")
-    if array.shape != (n_events,):
-        msg = f"Got weights of shape {array.shape} for {n_events} events; expected one weight per event."
-        raise InvalidInputError(msg)
-    checked = np.array(array, dtype=np.float64, copy=True)
-    n_bad = int(np.sum(~np.isfinite(checked)))
-    if n_bad:
-        msg = f"Got {n_bad} weights that are NaN or infinite; expected finite weights. Remove these events."
-        raise InvalidInputError(msg)
-    return checked

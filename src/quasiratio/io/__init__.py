@@ -1,0 +1,32 @@
+"""Files of events: ROOT trees, Parquet and NPZ, by suffix, in bounded memory.
+
+What to use when:
+
+- `read_sample`: features and weights of a file as a `WeightedSample`, to fit or to evaluate.
+- `open_table`, then `Table.chunks`: events in chunks, for files larger than memory.
+- `create_table`: write a new file chunk by chunk; `read_metadata` returns what was stored with it.
+- `default_features`, `resolve_features`: which columns are features.
+- `parse_expression`: arithmetic of columns, for weights and selections.
+"""
+
+from quasiratio.io.column import Column
+from quasiratio.io.creating import TableWriter, create_table
+from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.features import default_features, resolve_features
+from quasiratio.io.opening import open_table, read_metadata
+from quasiratio.io.samples import read_sample
+from quasiratio.io.table import Table
+
+__all__ = [
+    "Column",
+    "Expression",
+    "Table",
+    "TableWriter",
+    "create_table",
+    "default_features",
+    "open_table",
+    "parse_expression",
+    "read_metadata",
+    "read_sample",
+    "resolve_features",
+]

@@ -1,0 +1,155 @@
+"""Which columns are features: by name, by pattern, or by default all that may be learned from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.io.column import split_element, unknown_column
+from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.table import Table
+
+__all__ = ["default_features", "resolve_features"]
+
+_IDENTIFIER_WORDS = {
+    "id",
+    "idx",
+    "index",
+    "uid",
+    "uuid",
+    "entry",
+    "seed",
+    "run",
+    "event",
+    "evt",
+    "lumi",
+    "bx",
+}
+_WHOLE_NAMES = {"luminosityblock", "lumiblock", "runnumber", "eventnumber", "bunchcrossing", "lumisection"}
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PROBED_EVENTS = 10_000
+_FEWEST_EVENTS_FOR_UNIQUENESS = 100
+
+
+def default_features(
+    tables: Iterable[Table], weight: str | Expression | None = None, selection: str | Expression | None = None
+) -> list[str]:
+    """Return the numeric columns that all tables share and that are not bookkeeping, in the first one's order.
+
+    Left out are the columns of the weight, boolean columns of the selection (constant after it), columns
+    whose names begin with `truth_`, and integer columns that identify an event: those with a word such as
+    `run`, `event`, `lumi`, `entry`, `index` or `id` in the name (`eventNumber`, `jet_id`), and those without a
+    repeated value among the first ten thousand events.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import open_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", event=[1, 2], pt=[3.0, 4.0], n_jets=[1, 1], w=[1.0, -1.0])
+        ...     default_features([open_table(f"{directory}/a.npz")], weight="w")
+        ['pt', 'n_jets']
+    """
+    listed = list(tables)
+    excluded = _columns_of(weight, listed)
+    tested = _columns_of(selection, listed)
+    shared = _shared_numeric(listed)
+    names = [
+        name
+        for name in shared
+        if name not in excluded
+        and not name.lower().startswith("truth_")
+        and not (name in tested and any(table.columns[name].kind == "boolean" for table in listed))
+        and not _is_integer_identifier(name, listed)
+    ]
+    names = [name for name in names if name not in _without_repeats(names, listed)]
+    if not names:
+        msg = (
+            f"Got {listed[0].label!r} without a column to use as a feature by default; expected numeric columns that "
+            "all files share, besides weights and identifiers. Name the features."
+        )
+        raise InvalidInputError(msg)
+    return names
+
+
+def resolve_features(patterns: Sequence[str], tables: Iterable[Table]) -> list[str]:
+    """Return the features that names, elements (`jet_pt[0]`) and glob patterns (`jet_*`) stand for.
+
+    Patterns match numeric columns that all tables share. The order is that of the patterns, then that of
+    the first file; a column that matches twice is taken once.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import open_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", met=[1.0], jet_pt=[2.0], jet_eta=[0.3])
+        ...     resolve_features(["jet_*", "met"], [open_table(f"{directory}/a.npz")])
+        ['jet_pt', 'jet_eta', 'met']
+    """
+    listed = list(tables)
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    names = list(dict.fromkeys(name for pattern in patterns for name in _matches(pattern, listed)))
+    if not names:
+        msg = "Got an empty list of features; expected at least one name or pattern."
+        raise InvalidInputError(msg)
+    for table in listed:
+        table.require_numbers(names)
+    return names
+
+
+def _matches(pattern: str, tables: list[Table]) -> list[str]:
+    if any(pattern in table.columns for table in tables) or not re.search(r"[*?\[]", pattern):
+        for table in tables:
+            if pattern not in table.columns:
+                raise unknown_column(pattern, table.columns, source=table.label)
+        return [pattern]
+    if re.fullmatch(r".+\[\d+\]", pattern) and not re.search(r"[*?]", pattern):
+        for table in tables:
+            split_element(pattern, table.columns)
+        return [pattern]
+    found = [name for name in _shared_numeric(tables) if fnmatchcase(name, pattern)]
+    if not found:
+        msg = (
+            f"Got the feature pattern {pattern!r}, which matches no numeric column that all files share; "
+            f"expected at least one of {', '.join(map(repr, _shared_numeric(tables)[:10]))}. Check the spelling."
+        )
+        raise InvalidInputError(msg)
+    return found
+
+
+def _shared_numeric(tables: list[Table]) -> list[str]:
+    if not tables:
+        msg = "Got no tables; expected at least one to look for features in."
+        raise InvalidInputError(msg)
+    others = [set(table.numeric_columns()) for table in tables[1:]]
+    return [name for name in tables[0].numeric_columns() if all(name in other for other in others)]
+
+
+def _columns_of(text: str | Expression | None, tables: list[Table]) -> set[str]:
+    if text is None:
+        return set()
+    names = parse_expression(text).names
+    return {split_element(name, table.columns)[0] for table in tables for name in names}
+
+
+def _is_integer_identifier(name: str, tables: list[Table]) -> bool:
+    if not any(table.columns[name].kind == "integer" for table in tables):
+        return False
+    words = {word.lower() for word in _WORDS.findall(name)}
+    return bool(words & _IDENTIFIER_WORDS) or name.lower().replace("_", "") in _WHOLE_NAMES
+
+
+def _without_repeats(names: list[str], tables: list[Table]) -> set[str]:
+    """Return the integer columns whose first values all differ in some table."""
+    unique: set[str] = set()
+    for table in tables:
+        integers = [name for name in names if table.columns[name].kind == "integer"]
+        chunk = next(table.chunks(integers, chunk_events=_PROBED_EVENTS), {}) if integers else {}
+        for name, values in chunk.items():
+            if len(values) >= _FEWEST_EVENTS_FOR_UNIQUENESS and len(np.unique(values)) == len(values):
+                unique.add(name)
+    return unique

@@ -1,0 +1,120 @@
+"""From what the user writes (`file.root:tree`, a glob, a list of them) to the files that are meant."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quasiratio.errors import InvalidInputError
+
+__all__ = ["SUFFIXES", "Location", "Spec", "locate", "suffix_of"]
+
+Spec = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+SUFFIXES = (".root", ".parquet", ".npz")
+_LISTED = ", ".join(SUFFIXES[:-1]) + " or " + SUFFIXES[-1]
+
+
+@dataclass(frozen=True)
+class Location:
+    """One existing file, and the tree in it if one was named.
+
+    Example:
+        >>> Location(Path("events.npz")).suffix
+        '.npz'
+    """
+
+    path: Path
+    tree: str | None = None
+
+    @property
+    def suffix(self) -> str:
+        """The suffix in lower case, which says the format."""
+        return self.path.suffix.lower()
+
+
+def locate(spec: Spec, *, tree: str | None = None) -> list[Location]:
+    """Return the files that `spec` names, in order, globs sorted by name.
+
+    Example:
+        >>> locate("nothing*.root:events")
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the pattern 'nothing*.root', which matches no file; ...
+    """
+    specs = [spec] if isinstance(spec, str | os.PathLike) else list(spec)
+    if not specs:
+        msg = f"Got an empty list of files; expected at least one {_LISTED} file."
+        raise InvalidInputError(msg)
+    found = [location for one in specs for location in _expand(os.fspath(one), tree)]
+    _require_distinct(found)
+    return found
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a supported format in lower case, or raise.
+
+    Example:
+        >>> suffix_of("Events.PARQUET")
+        '.parquet'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        msg = f"Got {os.fspath(path)!r} with the suffix {suffix!r}; expected {_LISTED}. Rename or convert the file."
+        raise InvalidInputError(msg)
+    return suffix
+
+
+def _expand(text: str, tree: str | None) -> list[Location]:
+    """Return the files of one entry: itself if it exists, else those that match it as a pattern."""
+    if "\0" in text:
+        msg = f"Got the file name {text!r} with a null character; expected the path of a file."
+        raise InvalidInputError(msg)
+    path, named_tree = _split_tree(text)
+    if "://" in path:
+        msg = f"Got the address {path!r}; expected a local file. Copy it first, for instance with xrdcp or curl."
+        raise InvalidInputError(msg)
+    path = os.path.expanduser(path)  # noqa: PTH111 - the rest is not a path yet, but a pattern
+    if Path(path).exists():
+        matches = [path]
+    elif glob.has_magic(path):
+        matches = sorted(match for match in glob.glob(path, recursive=True) if Path(match).is_file())  # noqa: PTH207
+        if not matches:
+            msg = f"Got the pattern {path!r}, which matches no file; expected at least one. Check the directory."
+            raise InvalidInputError(msg)
+    else:
+        msg = f"Got {path!r}, but there is no such file; expected a {_LISTED} file. Check the path."
+        raise InvalidInputError(msg)
+    return [_checked(match, named_tree, tree) for match in matches]
+
+
+def _split_tree(text: str) -> tuple[str, str | None]:
+    """Split `file.root:tree` at the colon after the suffix; other colons belong to the path."""
+    start = text.lower().rfind(".root:")
+    if start < 0 or Path(text).exists():
+        return text, None
+    return text[: start + 5], text[start + 6 :]
+
+
+def _checked(path: str, named_tree: str | None, tree: str | None) -> Location:
+    if Path(path).is_dir():
+        msg = f"Got the directory {path!r}; expected a {_LISTED} file. Name a file in it, or a pattern such as '*.root'."
+        raise InvalidInputError(msg)
+    suffix = suffix_of(path)
+    if named_tree == "":
+        msg = f"Got {path + ':'!r} without a tree after the colon; expected '{path}:tree', or no colon."
+        raise InvalidInputError(msg)
+    chosen = named_tree if named_tree is not None else tree
+    return Location(Path(path), chosen if suffix == ".root" else None)
+
+
+def _require_distinct(locations: list[Location]) -> None:
+    seen: set[tuple[Path, str | None]] = set()
+    for location in locations:
+        key = (location.path.resolve(), location.tree)
+        if key in seen:
+            msg = f"Got the file {str(location.path)!r} twice; expected each once. Its events would count double."
+            raise InvalidInputError(msg)
+        seen.add(key)

@@ -1,0 +1,115 @@
+"""From files to a `WeightedSample`: float32 straight into one array, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.columns import nonfinite_features, nonfinite_weights
+from quasiratio.errors import InvalidInputError
+from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.features import default_features, resolve_features
+from quasiratio.io.locations import Spec
+from quasiratio.io.opening import open_table
+from quasiratio.io.table import Table
+from quasiratio.sample import WeightedSample
+
+__all__ = ["read_sample"]
+
+
+def read_sample(
+    spec: Spec | Table,
+    *,
+    features: Sequence[str] | None = None,
+    weight: str | Expression | None = None,
+    selection: str | Expression | None = None,
+    tree: str | None = None,
+) -> WeightedSample:
+    """Read features and signed weights of all (selected) events.
+
+    Memory is that of the sample and one chunk; the file is never held as a whole.
+
+    Args:
+        spec: What `open_table` takes, or a table.
+        features: Names, elements (`jet_pt[0]`) or glob patterns; by default those of `default_features`.
+        weight: An expression such as `"w_gen * w_pu"`; all one when left out.
+        selection: A condition such as `"pt > 30 and abs(eta) < 2.5"`; all events when left out.
+        tree: The tree of ROOT files whose path names none.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", pt=[30.0, 50.0, 40.0], w=[1.0, -0.5, 1.0])
+        ...     read_sample(f"{directory}/a.npz", weight="w", selection="pt < 45")
+        WeightedSample(2 events, features ['pt'], sum of weights 2, negative fraction 0)
+    """
+    table = spec if isinstance(spec, Table) else open_table(spec, tree=tree)
+    if table.n_events == 0:
+        msg = f"Got {table.label!r}, which has no events; expected at least one. Check what wrote it."
+        raise InvalidInputError(msg)
+    weighting = None if weight is None else parse_expression(weight)
+    condition = None if selection is None else parse_expression(selection)
+    table.require_numbers([*(weighting.names if weighting else ()), *(condition.names if condition else ())])
+    if features is None:
+        names = default_features([table], weighting, condition)
+    else:
+        names = resolve_features(features, [table])
+    sample = _Filling(table, names, weighting)
+    for chunk in table.chunks([*names, *(weighting.names if weighting else ())], selection=condition):
+        sample.append(chunk)
+    return sample.finished(condition)
+
+
+class _Filling:
+    """A sample in the making. Memory that was reserved and not used is given back at the end."""
+
+    def __init__(self, table: Table, names: list[str], weight: Expression | None) -> None:
+        self.table, self.names, self.weight = table, names, weight
+        try:
+            self.features = np.empty((table.n_events, len(names)), np.float32)
+            self.weights = np.empty(table.n_events)
+        except MemoryError as error:
+            n_bytes = table.n_events * (4 * len(names) + 8)
+            msg = (
+                f"Got {table.n_events} events with {len(names)} features in {table.label!r}, which need "
+                f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
+            )
+            raise InvalidInputError(msg) from error
+        self.n_filled = 0
+        self.n_bad = np.zeros(len(names), int)
+        self.n_bad_weights = 0
+
+    def append(self, chunk: dict[str, npt.NDArray[np.generic]]) -> None:
+        n_events = len(chunk[self.names[0]])
+        block = self.features[self.n_filled : self.n_filled + n_events]
+        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is counted as such
+            for index, name in enumerate(self.names):
+                block[:, index] = chunk[name]
+        weights = self.weights[self.n_filled : self.n_filled + n_events]
+        weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
+        self.n_filled += n_events
+        self._count_bad(block, weights)
+
+    def _count_bad(self, block: npt.NDArray[np.float32], weights: npt.NDArray[np.float64]) -> None:
+        is_finite = np.isfinite(block)
+        if not is_finite.all():
+            self.n_bad += np.sum(~is_finite, axis=0)
+        self.n_bad_weights += int(np.sum(~np.isfinite(weights)))
+
+    def finished(self, selection: Expression | None) -> WeightedSample:
+        if self.n_filled == 0 and selection is not None:
+            msg = (
+                f"Got the selection {selection.text!r}, which keeps none of the {self.table.n_events} events of "
+                f"{self.table.label!r}; expected at least one. Loosen it, or check its units and signs."
+            )
+            raise InvalidInputError(msg)
+        if self.n_bad.any():
+            raise nonfinite_features(dict(zip(self.names, self.n_bad.tolist(), strict=True)))
+        if self.n_bad_weights and self.weight is not None:
+            raise nonfinite_weights(self.n_bad_weights, f"the expression {self.weight.text!r}")
+        if self.n_filled < len(self.weights):
+            self.features.resize((self.n_filled, len(self.names)), refcheck=False)
+            self.weights.resize(self.n_filled, refcheck=False)
+        return WeightedSample.adopt(self.features, self.weights, self.names)

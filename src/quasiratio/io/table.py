@@ -1,0 +1,175 @@
+"""A table: the events of one or several files, read in chunks so that memory stays bounded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quasiratio.errors import InvalidInputError, OmittedColumnWarning
+from quasiratio.io.column import Column, require_numbers, split_element
+from quasiratio.io.elements import element_of
+from quasiratio.io.table_file import Chunk, TableFile
+
+if TYPE_CHECKING:
+    from quasiratio.io.expression import Expression
+
+__all__ = ["Table"]
+
+_CHUNK_BYTES = 50_000_000
+_CHUNK_EVENTS = (1_000, 400_000)  # fewer make many small reads, more gain nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Files with the same columns, as one long table. Build one with `open_table`.
+
+    Attributes:
+        files: The readers, in the order of their events.
+        columns: The columns by name, in the order of the first file.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import open_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/events.npz", pt=[30.0, 50.0, 20.0], n_jets=[2, 3, 1])
+        ...     table = open_table(f"{directory}/events.npz")
+        ...     [chunk["pt"].tolist() for chunk in table.chunks(["pt"], chunk_events=2)]
+        [[30.0, 50.0], [20.0]]
+        >>> table.n_events, table.numeric_columns()
+        (3, ['pt', 'n_jets'])
+    """
+
+    files: tuple[TableFile, ...]
+    columns: Mapping[str, Column] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.files[0].columns)))
+        for other in self.files[1:]:
+            _require_same_columns(self.files[0], other)
+
+    @property
+    def n_events(self) -> int:
+        """Number of events in all files."""
+        return sum(file.n_events for file in self.files)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The files, each with its tree where there is one."""
+        return tuple(file.source for file in self.files)
+
+    @property
+    def label(self) -> str:
+        """A short name for messages: the file, or the first one and how many follow."""
+        more = len(self.files) - 1
+        return self.files[0].source + (f" and {more} more" if more else "")
+
+    def numeric_columns(self) -> list[str]:
+        """Names of the columns with one number (or boolean) per event."""
+        return [name for name, column in self.columns.items() if column.is_numeric]
+
+    def require_numbers(self, names: Sequence[str]) -> None:
+        """Raise unless each name is a numeric column, or an element of a jagged one such as `jet_pt[0]`."""
+        require_numbers(names, self.columns)
+
+    def chunk_events(self, names: Sequence[str] | None = None) -> int:
+        """Events per chunk that keep these columns at about 50 MB in memory."""
+        wanted = list(dict.fromkeys(split_element(name, self.columns)[0] for name in self._names(names)))
+        largest = max((file.bytes_per_event(wanted) for file in self.files), default=1.0)
+        return int(np.clip(_CHUNK_BYTES / max(largest, 1.0), *_CHUNK_EVENTS))
+
+    def chunks(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        chunk_events: int | None = None,
+        selection: Expression | None = None,
+    ) -> Iterator[Chunk]:
+        """Read the events in order, some at a time.
+
+        Args:
+            names: Columns, and elements of jagged columns such as `jet_pt[0]`; all columns when left out.
+            chunk_events: The most events in one chunk; by default as many as take about 50 MB.
+            selection: A condition on the events to keep. An element that an event does not have compares
+                as NaN, so that `jet_pt[0] > 30` drops events without jets. Chunks may then be empty.
+
+        Yields:
+            The columns by name: NumPy arrays, jagged columns and text as awkward arrays.
+        """
+        wanted = self._without_unreadable(self._names(names))
+        tested = list(selection.names) if selection is not None else []
+        require_numbers(tested, self.columns)
+        picked = {name: split_element(name, self.columns) for name in (*wanted, *tested)}
+        read = list(dict.fromkeys(column for column, _ in picked.values()))
+        if chunk_events is None:
+            chunk_events = self.chunk_events(read)
+        elif chunk_events < 1:
+            msg = f"Got chunk_events={chunk_events}; expected at least one event per chunk."
+            raise InvalidInputError(msg)
+        return self._iterate(wanted, picked, read, chunk_events, selection)
+
+    def _iterate(
+        self,
+        wanted: list[str],
+        picked: Mapping[str, tuple[str, int | None]],
+        read: list[str],
+        chunk_events: int,
+        selection: Expression | None,
+    ) -> Iterator[Chunk]:
+        for file in self.files:
+            for chunk in file.chunks(read, chunk_events):
+                kept = chunk
+                if selection is not None:
+                    tested = {name: _picked(chunk, *picked[name])[0] for name in selection.names}
+                    mask = selection.evaluate_mask(tested, len(next(iter(chunk.values()))))
+                    kept = {name: values[mask] for name, values in chunk.items()}
+                yield {name: _require_element(kept, name, *picked[name], file.source) for name in wanted}
+
+    def _without_unreadable(self, names: list[str]) -> list[str]:
+        omitted = [name for name in names if any(name in file.unreadable for file in self.files)]
+        if omitted:
+            listed = ", ".join(repr(name) for name in omitted)
+            message = f"Left out from {self.label!r}, as they are neither numbers, lists of numbers nor text: {listed}."
+            warnings.warn(message, OmittedColumnWarning, stacklevel=3)
+        return [name for name in names if name not in omitted]
+
+    def _names(self, names: Sequence[str] | None) -> list[str]:
+        return list(self.columns) if names is None else list(dict.fromkeys(names))
+
+
+def _picked(chunk: Chunk, column: str, index: int | None) -> tuple[object, int]:
+    return (chunk[column], 0) if index is None else element_of(chunk[column], index)
+
+
+def _require_element(chunk: Chunk, name: str, column: str, index: int | None, source: str) -> object:
+    values, n_short = _picked(chunk, column, index)
+    if n_short:
+        msg = (
+            f"Got {name!r}, but {n_short} of {len(chunk[column])} events read from {source!r} have fewer elements; "
+            "expected that element in every event. Select the events that have it, or leave it out."
+        )
+        raise InvalidInputError(msg)
+    return values
+
+
+def _require_same_columns(first: TableFile, other: TableFile) -> None:
+    for name in [*first.columns, *other.columns]:
+        for one, two in ((first, other), (other, first)):
+            if name not in two.columns:
+                msg = (
+                    f"Got the column {name!r} in {one.source!r} but not in {two.source!r}; expected the same "
+                    "columns in all files of one table. Leave that file out, or write the files again."
+                )
+                raise InvalidInputError(msg)
+        left, right = first.columns[name], other.columns[name]
+        if (left.kind, left.dtype) != (right.kind, right.dtype):
+            msg = (
+                f"Got the column {name!r} as {left.kind} ({left.dtype}) in {first.source!r} and as {right.kind} "
+                f"({right.dtype}) in {other.source!r}; expected one type in all files of one table. "
+                "Leave that file out, or write the files again."
+            )
+            raise InvalidInputError(msg)
