@@ -13,7 +13,8 @@ from matplotlib.patches import StepPatch
 from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import ObservableClosure, closure
-from quasiratio.plots import closure_figure, sign_changes
+from quasiratio.plots import closure_figure, closure_grid_figure, sign_changes
+from quasiratio.plots.labels import short_number
 
 EDGES = np.linspace(0.0, 4.0, 9)
 
@@ -66,7 +67,9 @@ def test_each_method_has_a_strip_of_pulls(entry: ObservableClosure) -> None:
         np.testing.assert_allclose(steps(axes, method).values, entry.pulls(method))
         assert axes.get_ylim() == (-4.0, 4.0)
         chi_squared = entry[method].chi_squared.value
-        assert any(f"{chi_squared:.3g}" in text.get_text() for text in axes.texts)
+        assert [text.get_text() for text in axes.texts] == [
+            f"{method}\n$\\chi^2$/ndof = {short_number(chi_squared)}"
+        ]
 
 
 def test_a_runaway_method_does_not_set_the_scale_and_is_marked(entry: ObservableClosure) -> None:
@@ -88,12 +91,126 @@ def test_legend_stands_beside_the_data_and_names_everything(entry: ObservableClo
     assert legend is not None
     names = [text.get_text() for text in legend.get_texts()]
     assert names[0] == "target"
-    assert set(names) == {"target", "reference", "good", "wild", "target changes sign"}
+    assert set(names) == {
+        "target",
+        "reference",
+        "good",
+        "wild",
+        "target changes sign",
+        "spread of members, ±1σ",
+    }
     assert legend.get_window_extent().x0 >= main.get_window_extent().x1
     assert legend.get_window_extent().x1 <= figure.bbox.x1
     assert main.get_ylabel() == "Density [1/GeV]"
     assert figure.axes[-1].get_xlabel() == "$m$ [GeV]"
     assert main.get_title("left") == "A title"
+
+
+def test_the_spread_of_the_members_is_in_the_strip_too(entry: ObservableClosure) -> None:
+    band = entry["good"].member_band
+    assert band is not None
+    _, good, wild = closure_figure(entry).axes
+    error = np.sqrt(entry["good"].histogram.variances + entry.target.variances)
+    (container,) = good.containers
+    (bars,) = container[2]
+    heights = np.array([segment[1, 1] - segment[0, 1] for segment in bars.get_segments()])
+    np.testing.assert_allclose(heights, 2 * band / error)
+    assert not wild.containers
+
+
+def test_differences_share_one_panel_in_units_of_the_targets_error(entry: ObservableClosure) -> None:
+    figure = closure_figure(entry, lower="difference", pull_limit=3.0)
+    main, below = figure.axes
+    error = np.sqrt(entry.target.variances)
+    for method in ("good", "wild"):
+        expected = (entry[method].histogram.values - entry.target.values) / error
+        np.testing.assert_allclose(steps(below, method).values, expected)
+    assert below.get_ylim() == (-3.0, 3.0)
+    legend, bands = main.get_legend(), below.get_legend()
+    assert legend is not None
+    assert bands is not None
+    assert any(short_number(entry["good"].chi_squared.value) in t.get_text() for t in legend.get_texts())
+    assert [text.get_text() for text in bands.get_texts()] == ["target ±1σ (stat.)"]
+
+
+def test_quotients_are_left_out_where_the_target_may_be_zero() -> None:
+    x = np.repeat([0.5, 1.5, 2.5], [100, 100, 100])
+    nearly_zero = np.repeat([1.0, -1.0], [51, 49])
+    signs = np.concatenate([np.ones(100), nearly_zero, -0.2 * np.ones(100)])
+    target = WeightedSample(x, signs)
+    entry = closure(WeightedSample(x), {"m": signs}, target, edges={"x0": [0, 1, 2, 3]})["x0"]
+    below = closure_figure(entry, lower="quotient", quotient_limit=0.1).axes[1]
+    np.testing.assert_allclose(steps(below, "m").values, [1.0, np.nan, 1.0])
+    assert below.get_ylim() == pytest.approx((0.9, 1.1))
+    band = steps(below, "target ±1σ (stat.)")
+    np.testing.assert_allclose(band.values[[0, 2]], 1.1)
+    (span,) = [p for p in below.patches if p.get_label() == "target within 3σ of zero"]
+    np.testing.assert_allclose(span.get_extents().transformed(below.transData.inverted()).intervalx, [1, 2])
+
+
+def test_without_methods_there_are_only_the_two_samples(entry: ObservableClosure) -> None:
+    for lower in ("pull", "difference"):
+        (main,) = closure_figure(entry, methods=[], lower=lower).axes
+        assert main.get_xlabel() == "m"
+
+
+def test_many_methods_get_a_taller_figure_and_not_a_lower_panel() -> None:
+    sample = WeightedSample(np.linspace(0, 1, 50), names=["x"])
+    ratios = {f"method {i}": np.ones(50) for i in range(20)}
+    many = closure(sample, ratios, sample, n_bins=5)["x"]
+    figure = closure_figure(many, lower="difference")
+    figure.draw_without_rendering()
+    main = figure.axes[0]
+    legend = main.get_legend()
+    assert legend is not None
+    assert main.get_window_extent().height > 0.6 * figure.bbox.height
+    assert legend.get_window_extent().y0 > figure.axes[1].get_window_extent().y0
+
+
+def test_a_grid_has_a_closure_in_each_cell(entry: ObservableClosure) -> None:
+    figure = closure_grid_figure([entry, entry, entry], titles=["a", "b", "c"], methods=["good"], n_columns=2)
+    assert len(figure.axes) == 6
+    mains, belows = figure.axes[::2], figure.axes[1::2]
+    assert [axes.get_title("left") for axes in mains] == ["a", "b", "c"]
+    expected = (entry["good"].histogram.values - entry.target.values) / np.sqrt(entry.target.variances)
+    for main, below in zip(mains, belows, strict=True):
+        np.testing.assert_allclose(
+            steps(main, "good").values, entry["good"].histogram.values / np.diff(EDGES)
+        )
+        np.testing.assert_allclose(steps(below, "good").values, expected)
+        assert main.get_xlim() == (0.0, 4.0)
+    assert len(figure.legends) == 1
+    figure.draw_without_rendering()
+    assert mains[0].get_position().y0 == pytest.approx(mains[1].get_position().y0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lower": "ratio"}, "expected one of 'pull'"),
+        ({"pull_limit": 0.0}, "pull_limit = 0.0"),
+        ({"pull_limit": np.nan}, "pull_limit = nan"),
+        ({"lower": "quotient", "quotient_limit": -1.0}, "quotient_limit"),
+    ],
+)
+def test_bad_options_are_refused(entry: ObservableClosure, options: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        closure_figure(entry, **options)
+
+
+@pytest.mark.parametrize(
+    ("n_closures", "options", "message"),
+    [
+        (0, {}, "no closures"),
+        (1, {"titles": ["a", "b"]}, "2 titles for 1"),
+        (1, {"lower": "pull"}, "expected one of 'difference'"),
+        (1, {"n_columns": 0}, "n_columns = 0"),
+        (1, {"methods": ["missing"]}, "missing"),
+    ],
+)
+def test_bad_grids_are_refused(entry: ObservableClosure, n_closures: int, options: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        closure_grid_figure([entry] * n_closures, **options)
 
 
 def test_methods_are_chosen_and_ordered(entry: ObservableClosure) -> None:

@@ -81,9 +81,28 @@ def test_events_are_averaged_in_bins_and_empty_bins_left_out() -> None:
     assert curve.values.tolist() == [2.0, -4.0]
 
 
+def test_members_give_the_spread_of_the_average_not_of_the_events() -> None:
+    x = np.repeat([0.5, 1.5], 100)
+    within = np.tile([-5.0, 5.0], 100)  # events differ within a bin, alike for all members
+    members = np.array([1.0, 2.0, 3.0])[:, None] + within
+    curve = RatioCurve.from_members("m", x, members, edges=[0, 1, 2, 3])
+    assert curve.x.tolist() == [0.5, 1.5]
+    np.testing.assert_allclose(curve.values, 2.0)
+    assert curve.upper is not None
+    np.testing.assert_allclose(curve.upper, 3.0)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: RatioCurve("m", np.array([]), np.array([])), "no positions"),
+        (lambda: RatioCurve("m", X[::-1], X), "do not increase"),
+        (lambda: RatioCurve("m", X, np.where(X > 1, np.nan, X)), "values of 'm' that are NaN"),
+        (lambda: RatioCurve.from_members("m", X, [X], edges=[0, 1]), "at least two members"),
+        (lambda: RatioCurve.from_members("m", X, [X[1:], X[1:]], edges=[0, 1]), "n_events"),
+        (lambda: RatioCurve.from_members("m", X, [X, np.full(31, np.inf)], edges=[0, 1]), "NaN or infinite"),
+        (lambda: RatioCurve.from_members("m", X, [X, X], edges=[8, 9]), "between 8 and 9"),
+        (lambda: ratio_figure([LEARNED], EXACT, label="r", difference_limit=-1.0), "difference_limit"),
         (lambda: RatioCurve("m", X, X[:-1]), "one number per position"),
         (lambda: RatioCurve("m", X, X, lower=X), "expected both"),
         (lambda: RatioCurve.from_draws("m", X, X), "n_draws"),

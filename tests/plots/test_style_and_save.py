@@ -9,8 +9,11 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
+from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
-from quasiratio.plots import figure_style, save_figure
+from quasiratio.metrics import closure
+from quasiratio.plots import closure_figure, figure_style, save_figure
+from quasiratio.plots.labels import short_number
 from quasiratio.plots.style import PALETTE, method_styles, new_figure
 
 
@@ -39,10 +42,39 @@ def test_saves_all_formats_and_the_same_bytes_twice(figure: Figure, tmp_path: Pa
     assert [path.name for path in paths] == ["v1.5 plot.png", "v1.5 plot.pdf", "v1.5 plot.svg"]
     assert paths[0].read_bytes().startswith(b"\x89PNG")
     assert paths[1].read_bytes().startswith(b"%PDF")
-    first = [path.read_bytes() for path in paths[:2]]
-    save_figure(figure, tmp_path / "v1.5 plot", formats=("png", "pdf"))
-    assert [path.read_bytes() for path in paths[:2]] == first
+    first = [path.read_bytes() for path in paths]
+    save_figure(figure, tmp_path / "v1.5 plot", formats=("png", "pdf", "svg"))
+    assert [path.read_bytes() for path in paths] == first
     assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+@pytest.mark.parametrize(
+    "name", [r"$\oops$", "a$b$c_{", "<script>alert(1)</script>", "x" * 500, "50% & more_#"]
+)
+def test_names_of_the_user_never_stop_a_figure(name: str, tmp_path: Path) -> None:
+    sample = WeightedSample([[0.5], [0.5], [1.5]], names=["x"])
+    entry = closure(sample, {name: [1.0, 1.0, 1.0]}, sample, edges={"x": [0, 1, 2]})["x"]
+    drawn = closure_figure(entry, label=name, unit=name, title=name)
+    (svg,) = save_figure(drawn, tmp_path / "plot", formats=("svg",))
+    assert b"<script" not in svg.read_bytes()
+    drawn.draw_without_rendering()
+    assert drawn.axes[0].get_window_extent().width > 0.3 * drawn.bbox.width
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (-1.2345, "\N{MINUS SIGN}1.23"),
+        (99999.0, "$1.00\\times10^{5}$"),
+        (98765.0, "98800"),
+        (0.00098765, "$9.88\\times10^{-4}$"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_short_numbers(value: float, text: str) -> None:
+    assert short_number(value) == text
 
 
 def test_a_format_that_fails_leaves_the_old_files(

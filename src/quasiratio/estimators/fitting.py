@@ -135,6 +135,7 @@ class Fit:
             n_events = min(length, len(pool))
             features[row, :n_events] = self.validation_inputs[pool.events[:n_events]]
             classes[row, :n_events] = pool.classes[:n_events]
-            weights[row, :n_events] = pool.weights[0, :n_events]
+            # The mean runs over the padded length.
+            weights[row, :n_events] = pool.weights[0, :n_events] * (length / n_events)
         copies = self.n_members
         return Batch(features.repeat(copies, 1, 1), classes.repeat(copies, 1), weights.repeat(copies, 1))

@@ -1,36 +1,35 @@
 """One observable: target, reference, and the reference as each method reweights it.
 
-Below the distributions stands one strip of pulls per method, (reweighted - target) / error: a quotient of
-the two would be unreadable where the target passes through zero.
+Below the distributions stands what remains readable where the target passes through zero: pulls, or
+differences in units of the target's error. A quotient, which is not, is left out there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quasiratio.metrics import MethodClosure, ObservableClosure, WeightedHistogram
-from quasiratio.plots.labels import axis_label, density_label
-from quasiratio.plots.limits import mark_beyond, robust_limits
-from quasiratio.plots.sign_changes import sign_changes
-from quasiratio.plots.style import (
-    REFERENCE_COLOR,
-    TARGET_COLOR,
-    MethodStyle,
-    figure_style,
-    method_styles,
-    new_figure,
+from quasiratio.metrics import ObservableClosure
+from quasiratio.plots.closure_panels import (
+    draw_densities,
+    draw_differences,
+    draw_pulls,
+    draw_quotients,
+    mark_sign_changes,
+    member_entry,
+    quality_text,
 )
+from quasiratio.plots.drawable import positive_limit, require_choice
+from quasiratio.plots.labels import axis_label, density_label
+from quasiratio.plots.legends import draw_title, height_beside_legend, legend_beside
+from quasiratio.plots.style import figure_style, method_styles, new_figure
 
 __all__ = ["closure_figure"]
 
-FloatArray = npt.NDArray[np.float64]
-
-_MAIN_HEIGHT, _STRIP_HEIGHT = 3.4, 0.75
+_MAIN_HEIGHT, _STRIP_HEIGHT, _PANEL_HEIGHT = 3.4, 0.75, 1.3
 
 
 def closure_figure(
@@ -40,12 +39,15 @@ def closure_figure(
     unit: str | None = None,
     title: str | None = None,
     methods: Sequence[str] | None = None,
+    lower: Literal["pull", "difference", "quotient"] = "pull",
     pull_limit: float = 5.0,
+    quotient_limit: float = 0.25,
 ) -> Figure:
-    """Draw densities above and pulls below.
+    """Draw densities above and their deviations from the target below.
 
-    Triangles at the edge of a panel mark bins beyond its limits, which follow the target and the reference.
-    Dotted vertical lines mark where the target changes sign.
+    Error bars are statistical; bands are the spread of an ensemble's members. Triangles at the edge of a
+    panel mark bins beyond its limits, which follow the target and the reference. Dotted vertical lines mark
+    where the target changes sign.
 
     Args:
         closure: The entry of one observable in the result of `metrics.closure`.
@@ -53,7 +55,11 @@ def closure_figure(
         unit: Unit of the observable, without brackets.
         title: Line above the figure.
         methods: Which methods to draw, in this order; all when left out.
-        pull_limit: The strips reach from minus to plus this value.
+        lower: `"pull"`: one strip per method with (reweighted - target) / error of the difference.
+            `"difference"`: one panel with (reweighted - target) / error of the target. `"quotient"`: one
+            panel with reweighted / target, where the target is at least three errors from zero.
+        pull_limit: Pulls and differences are drawn from minus to plus this value.
+        quotient_limit: Quotients are drawn this far on either side of one.
 
     Example:
         >>> from quasiratio import WeightedSample
@@ -63,109 +69,39 @@ def closure_figure(
         >>> [axes.get_ylabel() for axes in closure_figure(result["x"], unit="GeV").axes]
         ['Density [1/GeV]', 'Pull']
     """
+    require_choice(lower, "lower", ("pull", "difference", "quotient"))
+    limits = positive_limit(pull_limit, "pull_limit"), positive_limit(quotient_limit, "quotient_limit")
     entries = closure.methods if methods is None else tuple(closure[method] for method in methods)
     styles = method_styles([entry.method for entry in entries])
+    below = [_STRIP_HEIGHT for _ in entries] if lower == "pull" else [_PANEL_HEIGHT]
+    n_lines = 4 + len(entries) * (1 if lower == "pull" else 2)
+    heights = [height_beside_legend(n_lines, at_least=_MAIN_HEIGHT), *(below if entries else [])]
     with figure_style():
-        figure = new_figure(_MAIN_HEIGHT + 0.5 + _STRIP_HEIGHT * len(entries))
-        ratios = [_MAIN_HEIGHT, *(_STRIP_HEIGHT for _ in entries)]
+        figure = new_figure(sum(heights) + 0.5)
         panels: list[Axes] = list(
-            figure.subplots(len(ratios), 1, sharex=True, squeeze=False, height_ratios=ratios)[:, 0]
+            figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         )
         figure.get_layout_engine().set(h_pad=0.02, hspace=0.0)  # type: ignore[union-attr, call-arg]
-        _draw_densities(panels[0], closure, entries, styles)
-        panels[0].set_ylabel(density_label(unit))
-        for axes, entry in zip(panels[1:], entries, strict=True):
-            _draw_pulls(axes, closure, entry, styles[entry.method], pull_limit)
-        _mark_sign_changes(panels, closure.target)
-        handles, names = panels[0].get_legend_handles_labels()
-        order = sorted(range(len(names)), key=lambda i: names[i] != "target")  # Matplotlib puts it last
-        panels[0].legend(
-            [handles[i] for i in order],
-            [names[i] for i in order],
-            loc="upper left",
-            bbox_to_anchor=(1.0, 1.02),
-            borderaxespad=0.3,
+        main = panels[0]
+        draw_densities(main, closure, entries, styles)
+        main.set_ylabel(density_label(unit))
+        if lower == "pull":
+            for axes, entry in zip(panels[1:], entries, strict=True):
+                draw_pulls(axes, closure, entry, styles[entry.method], limits[0])
+        elif entries and lower == "difference":
+            draw_differences(panels[1], closure, entries, styles, limits[0])
+        elif entries:
+            draw_quotients(panels[1], closure, entries, styles, limits[1])
+        mark_sign_changes(panels, closure.target)
+        if lower != "pull" and entries:
+            legend_beside(panels[1], without=styles)
+        legend_beside(
+            main,
+            first="target",
+            extra=member_entry(entries, styles),
+            captions={} if lower == "pull" else {e.method: quality_text(e) for e in entries},
         )
-        panels[0].set_xlim(closure.edges[0], closure.edges[-1])
+        main.set_xlim(closure.edges[0], closure.edges[-1])
         panels[-1].set_xlabel(axis_label(label or closure.name, unit))
-        if title:
-            panels[0].set_title(title, loc="left", fontsize="medium")
+        draw_title(main, title)
     return figure
-
-
-def _draw_densities(
-    axes: Axes,
-    closure: ObservableClosure,
-    entries: Sequence[MethodClosure],
-    styles: dict[str, MethodStyle],
-) -> None:
-    edges, widths = closure.edges, np.diff(closure.edges)
-    centers, half_widths = (edges[1:] + edges[:-1]) / 2, widths / 2
-    target, error = _density(closure.target), np.sqrt(closure.target.variances) / widths
-    before = _density(closure.reference.histogram)
-    axes.errorbar(
-        centers,
-        target,
-        yerr=error,
-        xerr=half_widths if len(widths) <= 40 else None,
-        fmt="o",
-        color=TARGET_COLOR,
-        markersize=2.5,
-        elinewidth=0.8,
-        label="target",
-        zorder=5,
-    )
-    axes.stairs(before, edges, color=REFERENCE_COLOR, fill=True, alpha=0.35, label="reference")
-    lines = {entry.method: _density(entry.histogram) for entry in entries}
-    for entry in entries:
-        color, linestyle = styles[entry.method]
-        line = lines[entry.method]
-        axes.stairs(
-            line, edges, baseline=None, color=color, linestyle=linestyle, linewidth=1.4, label=entry.method
-        )
-        if entry.member_band is not None:
-            band = entry.member_band / widths
-            axes.stairs(line + band, edges, baseline=line - band, fill=True, color=color, alpha=0.25)
-    limits = robust_limits([target - error, target + error, before, [0.0]], lines.values(), stretch=0.25)
-    lowest = min(0.0, *(float(np.min(values)) for values in (target, before, *lines.values())))
-    axes.set_ylim(limits[0] if lowest < 0 else 0.0, limits[1])
-    if lowest < 0:
-        axes.axhline(0.0, color=TARGET_COLOR, linewidth=0.8, label="_zero")
-    for method, line in lines.items():
-        mark_beyond(axes, centers, line, styles[method].color)
-
-
-def _draw_pulls(
-    axes: Axes, closure: ObservableClosure, entry: MethodClosure, style: MethodStyle, limit: float
-) -> None:
-    edges, pulls = closure.edges, closure.pulls(entry.method)
-    axes.axhspan(-1.0, 1.0, color=REFERENCE_COLOR, alpha=0.25, linewidth=0)
-    axes.axhline(0.0, color=TARGET_COLOR, linewidth=0.8, label="_zero")
-    axes.stairs(pulls, edges, fill=True, color=style.color, alpha=0.8, label=entry.method)
-    axes.set_ylim(-limit, limit)
-    axes.set_yticks([-0.6 * limit, 0.0, 0.6 * limit])
-    axes.set_ylabel("Pull", loc="center")
-    mark_beyond(axes, (edges[1:] + edges[:-1]) / 2, pulls, TARGET_COLOR)
-    quality = rf"$\chi^2$/ndof = {entry.chi_squared.value:.3g}"
-    axes.annotate(
-        f"{entry.method}\n{quality}",
-        (1.0, 0.5),
-        xytext=(8, 0),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        va="center",
-        color=style.color,
-        fontsize="small",
-        annotation_clip=False,
-    )
-
-
-def _mark_sign_changes(panels: Sequence[Axes], target: WeightedHistogram) -> None:
-    for i, position in enumerate(sign_changes(target)):
-        for axes in panels:
-            name = "target changes sign" if i == 0 and axes is panels[0] else "_sign change"
-            axes.axvline(float(position), color=TARGET_COLOR, linestyle=":", linewidth=1.0, label=name)
-
-
-def _density(histogram: WeightedHistogram) -> FloatArray:
-    return np.asarray(histogram.values / np.diff(histogram.edges))

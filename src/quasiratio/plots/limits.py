@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-__all__ = ["mark_beyond", "robust_limits"]
+__all__ = ["mark_beyond", "robust_limits", "symmetric_powers"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -55,6 +55,25 @@ def mark_beyond(axes: Axes, x: FloatArray, values: FloatArray, color: str) -> No
                 markersize=2.5,
                 label="_beyond",
             )
+
+
+def symmetric_powers(linear: float, reach: float) -> tuple[float, list[float]]:
+    """Return a power of ten that bounds the linear part of a symmetric logarithmic axis, and its ticks.
+
+    Args:
+        linear: Size below which the axis should be linear.
+        reach: Largest absolute value on the axis.
+
+    Example:
+        >>> symmetric_powers(3.0, 500.0)
+        (10.0, [-100.0, 0.0, 100.0])
+    """
+    least = max(linear, 1e-12 * reach, np.finfo(np.float64).tiny)
+    bound = float(10.0 ** np.ceil(np.log10(least)))
+    decades = max(0.0, float(np.log10(reach / bound))) if reach > 0 else 0.0
+    step = max(1, int(decades // 3))
+    powers = bound * 10.0 ** np.arange(min(step, int(decades)), decades + 1e-9, step)
+    return bound, [*(-powers[::-1]).tolist(), 0.0, *powers.tolist()]
 
 
 def _finite(arrays: Iterable[npt.ArrayLike]) -> FloatArray:

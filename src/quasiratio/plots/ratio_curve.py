@@ -10,6 +10,7 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, checked_values, require_finite
 from quasiratio.metrics.binning import checked_edges
+from quasiratio.plots.drawable import drawable_values
 
 __all__ = ["RatioCurve"]
 
@@ -39,7 +40,10 @@ class RatioCurve:
     upper: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        positions = checked_values(self.x, f"positions of {self.name!r}")
+        positions = drawable_values(self.x, f"positions of {self.name!r}")
+        if np.any(np.diff(positions) <= 0):
+            msg = f"Got positions of {self.name!r} that do not increase; expected them in increasing order."
+            raise InvalidInputError(msg)
         object.__setattr__(self, "x", positions)
         for name in ("values", "lower", "upper"):
             given = getattr(self, name)
@@ -52,6 +56,7 @@ class RatioCurve:
                     "positions; expected one number per position."
                 )
                 raise InvalidInputError(msg)
+            require_finite(array, f"{name} of {self.name!r}")
             object.__setattr__(self, name, array)
         if (self.lower is None) != (self.upper is None):
             msg = f"Got one edge of a band for the curve {self.name!r}; expected both, or none."
@@ -96,15 +101,56 @@ class RatioCurve:
             >>> RatioCurve.from_events("mlp", [0.2, 0.4, 1.5], [1.0, 3.0, 5.0], edges=[0, 1, 2]).values.tolist()
             [2.0, 5.0]
         """
-        bounds = checked_edges(edges)
         values = checked_values(x, "values of the feature")
         given = checked_values(ratios, f"ratios of {name!r}", n_expected=len(values))
-        index = np.searchsorted(bounds, values, side="right") - 1
-        by_bin = [given[index == i] for i in range(len(bounds) - 1)]
-        filled = [i for i, chosen in enumerate(by_bin) if len(chosen)]
-        if not filled:
-            msg = f"Got no event of {name!r} between {bounds[0]:.6g} and {bounds[-1]:.6g}; expected some."
+        centers, by_bin = _in_bins(name, values, edges)
+        rows = np.array([[given[i].mean(), *np.quantile(given[i], _QUANTILES)] for i in by_bin])
+        return cls(name, centers, rows[:, 0], rows[:, 1], rows[:, 2])
+
+    @classmethod
+    def from_members(
+        cls, name: str, x: npt.ArrayLike, ratios: npt.ArrayLike, *, edges: npt.ArrayLike
+    ) -> RatioCurve:
+        """Make a curve from an ensemble: in each bin the mean, and one standard deviation across the members.
+
+        Each member's ratios are averaged over the events of a bin first, so that the band is the uncertainty
+        of the average and not the spread of the ratio within the bin. Bins without events are left out.
+
+        Args:
+            name: Name of the method.
+            x: The feature of each event.
+            ratios: `(n_members, n_events)`, with at least two members.
+            edges: Increasing edges of the bins.
+
+        Example:
+            >>> curve = RatioCurve.from_members("mlp", [0.2, 0.4], [[1.0, 3.0], [3.0, 5.0]], edges=[0, 1])
+            >>> curve.values.tolist(), curve.upper.round(3).tolist()
+            ([3.0], [4.414])
+        """
+        values = checked_values(x, "values of the feature")
+        given = np.asarray(ratios, dtype=np.float64)
+        if given.ndim != 2 or len(given) < 2 or given.shape[1] != len(values):
+            msg = (
+                f"Got ratios of shape {given.shape} for {len(values)} events; expected (n_members, n_events), "
+                "with at least two members."
+            )
             raise InvalidInputError(msg)
-        rows = np.array([[by_bin[i].mean(), *np.quantile(by_bin[i], _QUANTILES)] for i in filled])
-        centers = (bounds[1:] + bounds[:-1]) / 2
-        return cls(name, centers[filled], rows[:, 0], rows[:, 1], rows[:, 2])
+        require_finite(given, f"ratios of {name!r}")
+        centers, by_bin = _in_bins(name, values, edges)
+        averages = np.array([given[:, i].mean(axis=1) for i in by_bin])
+        mean, std = averages.mean(axis=1), averages.std(axis=1, ddof=1)
+        return cls(name, centers, mean, mean - std, mean + std)
+
+
+def _in_bins(
+    name: str, values: FloatArray, edges: npt.ArrayLike
+) -> tuple[FloatArray, list[npt.NDArray[np.int64]]]:
+    """Return the centres of the bins with events, and the events in each of them."""
+    bounds = checked_edges(edges)
+    index = np.searchsorted(bounds, values, side="right") - 1
+    by_bin = [np.flatnonzero(index == i) for i in range(len(bounds) - 1)]
+    filled = [i for i, events in enumerate(by_bin) if len(events)]
+    if not filled:
+        msg = f"Got no event of {name!r} between {bounds[0]:.6g} and {bounds[-1]:.6g}; expected some."
+        raise InvalidInputError(msg)
+    return ((bounds[1:] + bounds[:-1]) / 2)[filled], [by_bin[i] for i in filled]

@@ -9,7 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.plots.drawable import positive_limit
 from quasiratio.plots.labels import axis_label
+from quasiratio.plots.legends import draw_title, height_beside_legend, legend_beside
 from quasiratio.plots.limits import mark_beyond, robust_limits
 from quasiratio.plots.ratio_curve import RatioCurve
 from quasiratio.plots.style import (
@@ -58,9 +60,14 @@ def ratio_figure(
     if not curves and exact is None:
         msg = "Got no curve to draw; expected at least one, or the exact ratio."
         raise InvalidInputError(msg)
+    if difference_limit is not None:
+        positive_limit(difference_limit, "difference_limit")
     styles = method_styles([curve.name for curve in curves])
     with figure_style():
-        figure = new_figure(4.6 if exact is not None else 3.6)
+        n_lines = 3 + len(curves)
+        figure = new_figure(
+            height_beside_legend(n_lines, at_least=3.2) * (1.45 if exact is not None else 1.12)
+        )
         if exact is None:
             panels = [figure.subplots()]
         else:
@@ -77,10 +84,9 @@ def ratio_figure(
             main.fill_between(
                 [], [], [], color=REFERENCE_COLOR, alpha=0.4, linewidth=0, label=f"bands: {band}"
             )
-        main.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3)
+        legend_beside(main)
         panels[-1].set_xlabel(axis_label(label, unit))
-        if title:
-            main.set_title(title, loc="left", fontsize="medium")
+        draw_title(main, title)
     return figure
 
 

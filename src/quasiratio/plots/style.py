@@ -17,9 +17,11 @@ import mplhep
 from matplotlib.figure import Figure
 
 __all__ = [
+    "DIVERGING_MAP",
     "NEGATIVE_COLOR",
     "PALETTE",
     "REFERENCE_COLOR",
+    "SEQUENTIAL_MAP",
     "TARGET_COLOR",
     "WIDTH",
     "MethodStyle",
@@ -34,6 +36,10 @@ PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 TARGET_COLOR = "#000000"
 REFERENCE_COLOR = "#9C9CA1"
 NEGATIVE_COLOR = "#ECECF1"
+SEQUENTIAL_MAP = "viridis"
+DIVERGING_MAP = "RdBu_r"
+"""Blue below zero, white at zero, red above: told apart with any colour vision."""
+
 WIDTH = 7.0
 """Width of a figure in inches."""
 
@@ -47,12 +53,14 @@ _OVERRIDES: dict[str, Any] = {
     "axes.axisbelow": False,
     "axes.unicode_minus": True,
     "lines.linewidth": 1.4,
+    "mathtext.default": mpl.rcParamsDefault["mathtext.default"],  # letters in italics, digits upright
     "xtick.major.size": 6,
     "xtick.minor.size": 3,
     "ytick.major.size": 6,
     "ytick.minor.size": 3,
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
+    "svg.hashsalt": "quasiratio",
 }
 
 

@@ -23,7 +23,7 @@ __all__ = ["StackingProblem"]
 
 FloatArray = npt.NDArray[np.float64]
 _RIDGE = 1e-3
-_SPREAD = 0.5
+_SPREAD = 0.2
 _RESOLUTION = 0.1
 
 
@@ -62,8 +62,8 @@ class StackingProblem:
 
         The ridge is $\frac{\lambda}{2} |a - \bar a|^2$ on the hyperplane of unit sum, where $J$ has the curvature
         $H$ and the slope $g$ at the centre $\bar a$. As in a regression, where $\mathrm{Cov}[g]$ is the noise
-        variance times $H$, $\lambda = 4 \operatorname{tr} \mathrm{Cov}[g] / \operatorname{tr} H$ stands for weights
-        that differ from the centre by about one half; candidates that the events cannot tell apart stay there.
+        variance times $H$, $\lambda = 25 \operatorname{tr} \mathrm{Cov}[g] / \operatorname{tr} H$ stands for weights
+        that differ from the centre by about one fifth; candidates that the events cannot tell apart stay there.
         """
         matrix, vector = self.quadratic()
         n_candidates = len(vector)

@@ -1,0 +1,124 @@
+"""A study's result against what was varied: points, straight lines and their correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.plots.labels import axis_label, short_number
+from quasiratio.plots.legends import draw_title, legend_over
+from quasiratio.plots.limits import mark_beyond, robust_limits
+from quasiratio.plots.scatter_series import ScatterSeries
+from quasiratio.plots.style import (
+    SEQUENTIAL_MAP,
+    TARGET_COLOR,
+    MethodStyle,
+    figure_style,
+    method_styles,
+    new_figure,
+)
+
+__all__ = ["scatter_figure"]
+
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+def scatter_figure(
+    series: Sequence[ScatterSeries],
+    *,
+    label_x: str,
+    label_y: str,
+    unit_x: str | None = None,
+    unit_y: str | None = None,
+    color_label: str | None = None,
+    fit: bool = True,
+    title: str | None = None,
+) -> Figure:
+    """Draw points with least-squares lines, whose slope and correlation R are in the legend.
+
+    Series without colours share one panel. Coloured ones have a panel each, and one colour bar. Triangles at
+    the edge mark the few points that lie far beyond the others; lines are fitted to all points.
+
+    Args:
+        series: One per method; either all coloured or none.
+        label_x: What to call x on its axis.
+        label_y: What to call y on its axis.
+        unit_x: Unit of x, without brackets.
+        unit_y: Unit of y, without brackets.
+        color_label: What to call the number that colours the points.
+        fit: Whether to draw the lines.
+        title: Line above the figure.
+
+    Example:
+        >>> points = ScatterSeries("mlp", [1.0, 2.0, 3.0], [0.1, 0.2, 0.3], color=[0.2, 0.5, 0.8])
+        >>> figure = scatter_figure([points], label_x="x", label_y="y", color_label="eta")
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['mlp', 'slope 0.1, $R$ = 1.000']
+    """
+    if len(series) == 0:
+        msg = "Got no points to draw; expected at least one series."
+        raise InvalidInputError(msg)
+    colored = series[0].color is not None
+    if any((one.color is not None) != colored for one in series):
+        msg = "Got some series with colours and some without; expected all or none."
+        raise InvalidInputError(msg)
+    n_panels = len(series) if colored else 1
+    styles = method_styles([one.name for one in series])
+    with figure_style():
+        figure = new_figure(4.3, width=max(5.4, 4.2 * n_panels + 0.6))
+        panels = list(figure.subplots(1, n_panels, sharex=True, sharey=True, squeeze=False)[0])
+        everything = np.concatenate([one.y for one in series])
+        limits = robust_limits([np.quantile(everything, [0.01, 0.99])], [everything], stretch=0.15)
+        lowest_color = min((float(one.color.min()) for one in series if one.color is not None), default=0.0)
+        highest_color = max((float(one.color.max()) for one in series if one.color is not None), default=1.0)
+        for i, one in enumerate(series):
+            axes = panels[i if colored else 0]
+            axes.set_ylim(*limits)
+            marker = _MARKERS[i % len(_MARKERS)]
+            color = {"c": one.color} if colored else {"color": styles[one.name].color}
+            points = axes.scatter(
+                one.x,
+                one.y,
+                s=14,
+                marker=marker,
+                cmap=SEQUENTIAL_MAP if colored else None,
+                vmin=lowest_color if colored else None,
+                vmax=highest_color if colored else None,
+                linewidths=0,
+                alpha=0.85,
+                label=one.name,
+                **color,
+            )
+            mark_beyond(axes, one.x, one.y, TARGET_COLOR if colored else styles[one.name].color)
+            if fit:
+                _draw_line(axes, one, MethodStyle(TARGET_COLOR, "-") if colored else styles[one.name])
+        if colored:
+            figure.colorbar(points, ax=panels, aspect=30, pad=0.02).set_label(axis_label(color_label or ""))
+        for axes in panels:
+            axes.set_xlabel(axis_label(label_x, unit_x))
+            n_columns = 1 if colored else min(3, len(series))
+            legend_over(axes, n_columns=n_columns, gap=0.05)  # for the power of ten of the axis
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        panels[0].yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        panels[0].ticklabel_format(axis="y", scilimits=(-2, 4), useMathText=True)
+        panels[0].set_ylabel(axis_label(label_y, unit_y))
+        draw_title(figure, title)
+    return figure
+
+
+def _draw_line(axes: Axes, series: ScatterSeries, style: MethodStyle) -> None:
+    line = series.fit()
+    ends = np.array([series.x.min(), series.x.max()])
+    axes.plot(
+        ends,
+        [line.at(x) for x in ends],
+        color=style.color,
+        linestyle=style.linestyle,
+        linewidth=1.6,
+        label=f"slope {short_number(line.slope)}, $R$ = {line.correlation:.3f}",
+    )
