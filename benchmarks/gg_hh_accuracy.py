@@ -29,6 +29,7 @@ OBSERVABLES = {
     "parton": PARTON_FEATURES,
 }
 _FRACTIONS = (0.65, 0.15, 0.20)
+_INFINITE = 1e6
 Columns = dict[str, np.ndarray]
 
 
@@ -84,35 +85,39 @@ def main() -> None:
         start = time.perf_counter()
         auto = qr.AutoRatio(random_state=seed, verbose=False).fit(*training, validation=validation)
         print(auto.report_, f"{time.perf_counter() - start:.0f} s", flush=True)
-        bce = qr.DirectRatio(loss="bce", random_state=seed, verbose=False).fit(
-            *training, validation=validation
-        )
         matrix = np.column_stack([test[0][name] for name in features]).astype(np.float32)
         ratios = {name: model.predict_ratio(matrix) for name, model in auto.candidates_.items()}
-        ratios |= {"auto": auto.predict_ratio(matrix), "bce": bce.predict_ratio(matrix)}
-        record(arguments.level, seed, ratios, *test)
+        record(arguments.level, seed, ratios | {"auto": auto.predict_ratio(matrix)}, *test)
+        bce = qr.DirectRatio(loss="bce", random_state=seed, verbose=False)
+        bce.fit(*training, validation=validation)
+        record(arguments.level, seed, {"bce": bce.predict_ratio(matrix)}, *test)
 
 
 def record(level: str, seed: int, ratios: dict[str, np.ndarray], reference: Columns, target: Columns) -> None:
     """Judge the ratios on the test events; print and store one row per method."""
     names = OBSERVABLES[level]
     exact = reference["truth_ratio_linear"]
-    if level == "parton":
+    if level == "parton" and "auto" in ratios:
         ratios = ratios | {"exact": exact}
+    finite = {method: np.where(np.abs(ratio) < _INFINITE, ratio, 0.0) for method, ratio in ratios.items()}
     result = qr.metrics.closure(
         qr.WeightedSample({name: reference[name] for name in names}, reference["weight"]),
-        ratios,
+        finite,
         qr.WeightedSample({name: target[name] for name in names}, target["weight"]),
     )
     for method, ratio in ratios.items():
         row = {"level": level, "seed": seed, "method": method, "n_test": len(ratio)}
+        row["infinite"] = float(np.mean(~(np.abs(ratio) < _INFINITE)))  # such events are left out below
         row["chi2"] = {name: result[name][method].chi_squared.value for name in names}
         row["entropy"] = {name: result[name][method].relative_entropy.value for name in names}
         if level == "parton":
-            row["relative_rms"] = float(np.sqrt(np.mean((ratio - exact) ** 2) / np.mean(exact**2)))
+            row["relative_rms"] = float(np.sqrt(np.mean((finite[method] - exact) ** 2) / np.mean(exact**2)))
         append_row("gg_hh_accuracy", row)
         shown = " ".join(f"{name} {value:.2f}" for name, value in row["chi2"].items())
-        print(f"{level} seed {seed} {method:14s} {shown} {row.get('relative_rms', '')}", flush=True)
+        print(
+            f"{level} seed {seed} {method:14s} {shown} infinite {row['infinite']:.1%} {row.get('relative_rms', '')}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

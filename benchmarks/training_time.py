@@ -68,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", default="nonnegative")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--loop-threads", type=int, default=None, help="Of the in-memory loop, where others.")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     data = toy_data(arguments.case, seed=0)
@@ -89,6 +90,8 @@ def main() -> None:
         ("RoSMM, default", qr.SignedMixtureRatio(random_state=0, verbose=False)),
         ("RoSMM, in memory, published settings, early stop", published_rosmm(seed=0)),
     ):
+        if name.startswith("RoSMM, in memory"):
+            torch.set_num_threads(arguments.loop_threads or arguments.threads)
         start = time.perf_counter()
         estimator.fit(*data.training, validation=data.validation)
         fitted[name] = time.perf_counter() - start

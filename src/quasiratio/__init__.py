@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.model_files import load
     from quasiratio.estimators.positive import PositiveReweighter
     from quasiratio.estimators.reweighter import Reweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -32,6 +33,7 @@ __all__ = [
     "WeightedSample",
     "__version__",
     "distributions",
+    "load",
     "losses",
     "metrics",
 ]
@@ -44,6 +46,7 @@ _HOMES = {
     "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
     "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
     "WeightedSample": "quasiratio.sample",
+    "load": "quasiratio.estimators.model_files",
 }
 _SUBPACKAGES = {"distributions", "losses", "metrics"}
 

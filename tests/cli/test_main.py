@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 import quasiratio
 from quasiratio.cli.main import app
 from quasiratio.cli.one_sentence_errors import OneSentenceErrors
-from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.errors import InvalidInputError, MissingExtraError, SupportWarning
 
 SCRIPT = Path(sys.executable).with_name("quasiratio")
 
@@ -51,7 +53,7 @@ def test_version() -> None:
     [
         (InvalidInputError("Got\n  nothing; expected more."), 2, "Error: Got nothing; expected more.\n"),
         (MissingExtraError("Install it."), 2, "Error: Install it.\n"),
-        (typer.BadParameter("no."), 2, "Error: Invalid value: no.\n"),
+        (typer.BadParameter("no."), 2, "Error: Invalid value: no. See 'root fail --help'.\n"),
         (KeyboardInterrupt(), 130, "Error: Interrupted.\n"),
     ],
 )
@@ -65,12 +67,68 @@ def test_a_defect_keeps_its_traceback() -> None:
     assert isinstance(result.exception, ZeroDivisionError)
 
 
-@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["demo", "--events", "many"]])
-def test_bad_usage(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["--nonsense"],
+            "Got the option '--nonsense', which 'quasiratio' does not have. See 'quasiratio --help'.",
+        ),
+        (["inspekt"], "No such command 'inspekt'. Did you mean 'inspect'? See 'quasiratio --help'."),
+        (["demo", "--event", "3"], "the nearest is '--events'. See 'quasiratio demo --help'."),
+        (["demo", "--events", "many"], "'--events'"),
+        (["models", "show"], "Missing argument 'MODEL'. See 'quasiratio models show --help'."),
+    ],
+)
+def test_bad_usage_is_one_sentence_with_a_hint(arguments: list[str], sentence: str) -> None:
     result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 2
-    assert "Error: " in result.stderr
-    assert "Traceback" not in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert sentence in result.stderr
+
+
+def test_a_group_without_a_command_shows_its_help() -> None:
+    result = CliRunner().invoke(app, ["models"])
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "show" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("quasiratio ins", "inspect"),
+        ("quasiratio fit --me", "--method"),
+        ("quasiratio fit --method ro", "rosmm"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_choices(words: str, expected: str) -> None:
+    environment = {
+        **os.environ,
+        "_QUASIRATIO_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = subprocess.run([SCRIPT], env=environment, check=True, capture_output=True, text=True)
+    assert expected in done.stdout.split()
+
+
+def test_other_warnings_come_out_as_python_has_them() -> None:
+    warning_app = typer.Typer(cls=OneSentenceErrors)
+
+    @warning_app.callback()
+    def group() -> None:
+        pass
+
+    @warning_app.command("warn")
+    def warn() -> None:
+        for _ in range(2):
+            warnings.warn("ours\nagain", SupportWarning, stacklevel=1)
+        warnings.warn("theirs", ResourceWarning, stacklevel=1)
+
+    with pytest.warns(ResourceWarning, match="theirs"):
+        result = CliRunner().invoke(warning_app, ["warn"], catch_exceptions=False)
+    assert result.stderr == "Warning: ours again\n"
 
 
 def imported_by(code: str) -> Callable[[str], bool]:

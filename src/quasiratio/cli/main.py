@@ -10,8 +10,16 @@ from typing import Annotated
 
 import typer
 
+from quasiratio.cli.apply import apply
 from quasiratio.cli.demo import demo
+from quasiratio.cli.evaluate import evaluate
+from quasiratio.cli.export import export
+from quasiratio.cli.fit import fit
+from quasiratio.cli.generate import generate_app
+from quasiratio.cli.inspect import inspect
+from quasiratio.cli.models import models_app
 from quasiratio.cli.one_sentence_errors import OneSentenceErrors
+from quasiratio.cli.positive import positive
 
 __all__ = ["app"]
 
@@ -20,7 +28,6 @@ app = typer.Typer(
     cls=OneSentenceErrors,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -46,3 +53,11 @@ def quasiratio_command(
 
 
 app.command("demo")(demo)
+app.command("inspect")(inspect)
+app.add_typer(generate_app, name="generate")
+app.command("fit")(fit)
+app.command("apply")(apply)
+app.command("evaluate")(evaluate)
+app.command("positive")(positive)
+app.command("export")(export)
+app.add_typer(models_app, name="models")

@@ -2,38 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any
+import difflib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from quasiratio.cli.printable import printable
+from quasiratio.cli.warning_lines import warning_lines
 from quasiratio.errors import QuasiratioError
 
 __all__ = ["OneSentenceErrors"]
 
-_USAGE, _INTERRUPTED = 2, 130
+_USAGE, _INTERRUPTED, _TERMINATED = 2, 130, 143
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's class; typer keeps it in a private place
 
 
 class OneSentenceErrors(TyperGroup):
     """A group of commands whose expected errors are printed, not raised.
 
-    A `QuasiratioError` and an option that cannot be read give one sentence on standard error and exit
-    code 2; Ctrl-C gives 130. Anything else is a defect of ours and keeps its traceback.
+    A `QuasiratioError` and a command line that cannot be understood give one sentence on standard error and
+    exit code 2; Ctrl-C gives 130. Warnings of quasiratio are one line each. Anything else is a defect of
+    ours and keeps its traceback.
     """
+
+    def main(self, args: Any = None, prog_name: Any = None, **extra: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run the command line and translate what was wrong with it."""
+        for stream in (sys.stdout, sys.stderr):  # names of columns may not fit the terminal's encoding
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(args, prog_name, **extra | {"standalone_mode": False})
+        except _UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command
+                typer.echo(error.ctx.get_help())
+                code = 0
+            else:
+                _print_error(_usage_sentence(error))
+                code = _USAGE
+        code = code if isinstance(code, int) else 0
+        if extra.get("standalone_mode", True):
+            sys.exit(code)
+        return code
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own class of context
         """Run the command and translate its errors."""
         try:
-            return super().invoke(ctx)
+            with warning_lines(), _orderly_termination():
+                return super().invoke(ctx)
         except QuasiratioError as error:
             _fail(str(error), _USAGE)
-        except typer.BadParameter as error:
-            _fail(error.format_message(), _USAGE)
-        except KeyboardInterrupt:
-            _fail("Interrupted.", _INTERRUPTED)
-        return None
+        except MemoryError:
+            _fail(
+                "Got more events than fit into memory; expected fewer. Use fewer features or files.", _USAGE
+            )
+        except KeyboardInterrupt as error:
+            _fail(str(error) or "Interrupted.", _INTERRUPTED)
 
 
-def _fail(sentence: str, code: int) -> None:
-    typer.echo(" ".join(f"Error: {sentence}".split()), err=True)
+def _usage_sentence(error: Any) -> str:  # noqa: ANN401 - click's class of usage errors
+    command = error.ctx.command_path if error.ctx is not None else ""
+    hint = f" See '{command} --help'." if command else ""
+    unknown = getattr(error, "option_name", None)
+    if unknown is None or not hasattr(error, "possibilities"):
+        message = str(error.format_message())
+        return message + ("" if message.endswith((".", "?")) else ".") + hint
+    nearest = difflib.get_close_matches(unknown, error.possibilities or (), n=1, cutoff=0.0)
+    advice = f"; the nearest is {nearest[0]!r}" if nearest else ""
+    return f"Got the option {unknown!r}, which {command!r} does not have{advice}.{hint}"
+
+
+@contextmanager
+def _orderly_termination() -> Iterator[None]:
+    """Let a batch system's SIGTERM clean up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _exit_on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(_TERMINATED)
+
+
+def _print_error(sentence: str) -> None:
+    typer.echo(printable(f"Error: {sentence}"), err=True)
+
+
+def _fail(sentence: str, code: int) -> NoReturn:
+    _print_error(sentence)
     raise typer.Exit(code)

@@ -11,7 +11,9 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.training_data import LabelledEvents, labelled_events, split_validation
 from quasiratio.metrics import ratio_risk
 
@@ -21,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(NetworkEstimator):
+class RatioEstimator(PersistentEstimator, NetworkEstimator):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
@@ -31,6 +33,7 @@ class RatioEstimator(NetworkEstimator):
 
     Attributes:
         seed_: The seed in use, also where `random_state` was `None`.
+        fingerprint_: `DataFingerprint` of the events given to `fit`: their number, ranges and checksum.
     """
 
     normalize: bool = True
@@ -61,6 +64,7 @@ class RatioEstimator(NetworkEstimator):
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         self._checked_settings()
         self.seed_ = self._new_seed()
+        self.fingerprint_ = data_fingerprint(self._names(), events.features, events.labels, events.weights)
         if validation is None:
             rng = np.random.default_rng(self.seed_)
             training, held_out = split_validation(events, self.validation_fraction, rng)
@@ -71,9 +75,10 @@ class RatioEstimator(NetworkEstimator):
 
     def _fit_checked(self, training: LabelledEvents, held_out: LabelledEvents, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
-        self.n_features_in_, self.feature_names_ = owner.n_features_in_, owner.feature_names_
+        known: Any = owner
+        self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
         self._checked_settings()
-        self.seed_ = self._new_seed()
+        self.seed_, self.fingerprint_ = self._new_seed(), owner.fingerprint_
         self._fit_events(training, held_out)
 
     @overload

@@ -17,7 +17,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning
+from quasiratio.estimators.array_kinds import as_kind_of
+from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.training_data import LabelledEvents, checked_features, split_validation
 from quasiratio.losses import Bce
 from quasiratio.ratios import DirectModel
@@ -73,7 +76,7 @@ class PositiveReport:
 
 
 @dataclass(eq=False, repr=False)
-class PositiveReweighter(NetworkEstimator):
+class PositiveReweighter(PersistentEstimator, NetworkEstimator):
     r"""Signed weights to nonnegative ones, $w \to |w|\,(2 g(x) - 1)$, with the same expectations.
 
     Takes the hyperparameters of `NetworkEstimator` as well. Expectations of observables that depend on more
@@ -87,6 +90,7 @@ class PositiveReweighter(NetworkEstimator):
         report_: `PositiveReport` of the fitted sample.
         history_: `TrainingHistory`, or `None` where no weight was negative and nothing was trained.
         scale_: Factor that keeps the sum of weights of the fitted sample.
+        fingerprint_: `DataFingerprint` of the fitted sample.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -109,13 +113,14 @@ class PositiveReweighter(NetworkEstimator):
         total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
         self._checked_settings()
         self.seed_ = self._new_seed()
+        self.fingerprint_ = data_fingerprint(self._names(), features, None, weights)
         self.history_: TrainingHistory | None = None
         self.model_: DirectModel | None = None
         self.flattens_, self.scale_ = False, 1.0
         if np.any(weights < 0):
             self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
         self._judge_negative_region(features, weights)
-        new_weights = self.predict_weights(X, weights)
+        new_weights = self._new_weights(features, weights)
         new_total = float(new_weights.sum())
         if not new_total > 0:
             msg = (
@@ -136,10 +141,17 @@ class PositiveReweighter(NetworkEstimator):
             warnings.warn(msg + "negative weights are kept there.", NegativeDensityWarning, stacklevel=2)
         return self
 
-    def predict_weights(self, X: Any, sample_weight: npt.ArrayLike) -> FloatArray:  # noqa: ANN401
-        r"""Return the new weights $s\,|w|\,(2 g(x) - 1)$; their sum over the fitted sample is unchanged."""
+    def predict_weights(self, X: Any, sample_weight: npt.ArrayLike) -> Any:  # noqa: ANN401
+        r"""Return the new weights $s\,|w|\,(2 g(x) - 1)$; their sum over the fitted sample is unchanged.
+
+        They come as the events did: a pandas series with the index of a frame, an awkward array for awkward
+        records, else a NumPy array.
+        """
         check_is_fitted(self, "scale_")
         features = checked_features(self, X, reset=False)
+        return as_kind_of(X, self._new_weights(features, sample_weight), name="weight")
+
+    def _new_weights(self, features: npt.NDArray[np.float32], sample_weight: npt.ArrayLike) -> FloatArray:
         abs_weights = np.abs(WeightedSample(np.zeros(len(features)), sample_weight).weights)
         return self.scale_ * abs_weights * self._asymmetry(features)
 

@@ -11,8 +11,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.array_kinds import as_kind_of
 from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
+from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.sample import WeightedSample
 
 __all__ = ["Reweighter", "fold_of_events"]
@@ -21,7 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class Reweighter(BaseEstimator):  # type: ignore[misc]
+class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
     r"""Weights that turn an original sample into a target: $w_i \to s\,w_i\,r(x_i)$.
 
     What comes out is the **new weight**, the original weight included, not a factor. The scale $s$ is fixed
@@ -37,6 +41,7 @@ class Reweighter(BaseEstimator):  # type: ignore[misc]
     Attributes:
         ratios_: The fitted estimators, one per fold.
         scale_: The factor $s$.
+        fingerprint_: `DataFingerprint` of both samples.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -78,6 +83,7 @@ class Reweighter(BaseEstimator):  # type: ignore[misc]
         features = np.concatenate([original_sample.features, target_sample.features])
         weights = np.concatenate([original_sample.weights, target_sample.weights])
         labels = np.repeat([0, 1], [len(original_sample), len(target_sample)])
+        self.fingerprint_ = data_fingerprint(original_sample.names, features, labels == 1, weights)
         folds = fold_of_events(features, self.n_folds)
         self.ratios_ = []
         for fold in range(self.n_folds):
@@ -113,10 +119,15 @@ class Reweighter(BaseEstimator):  # type: ignore[misc]
         self,
         original: Any,  # noqa: ANN401
         original_weight: npt.ArrayLike | None = None,
-    ) -> FloatArray:
-        """Return the new weights, `scale_ * original_weight * ratio`."""
+    ) -> Any:  # noqa: ANN401
+        """Return the new weights, `scale_ * original_weight * ratio`.
+
+        They come as the events did: a pandas series with the index of a frame, an awkward array for awkward
+        records, else a NumPy array.
+        """
         ratio = self.predict_ratio(original)
-        return self.scale_ * WeightedSample(original, original_weight).weights * ratio
+        weights = self.scale_ * WeightedSample(original, original_weight).weights * ratio
+        return as_kind_of(original, weights, name="weight")
 
 
 def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArray[np.int64]:
@@ -130,9 +141,4 @@ def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArr
     """
     if n_folds == 1:
         return np.zeros(len(features), dtype=np.int64)
-    bits = np.ascontiguousarray(features + np.float32(0.0)).view(np.uint32)  # -0.0 becomes 0.0
-    state = np.full(len(features), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in range(features.shape[1]):
-        state = (state ^ bits[:, column]) * np.uint64(0xBF58476D1CE4E5B9)
-        state ^= state >> np.uint64(29)
-    return ((state >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
+    return ((row_hashes(features) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)

@@ -24,6 +24,7 @@ from quasiratio.training import TrainingHistory
 __all__ = ["SingleModelRatio", "TrainedModel"]
 
 FloatArray = npt.NDArray[np.float64]
+_NOISE_EVENTS = 2048
 
 
 class TrainedModel(NamedTuple):
@@ -60,6 +61,7 @@ class SingleModelRatio(RatioEstimator):
         uses_log = fit.scaling.uses_log.cpu().numpy()
         self.log_features_ = [name for name, is_log in zip(self._names(), uses_log, strict=True) if is_log]
         reference = training.select(~training.labels)
+        self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
         self._set_normalization(predictions, reference.weights)
         target = held_out.select(held_out.labels)
@@ -127,4 +129,6 @@ def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:
             f"The estimated reference density is zero or negative for {n_nonpositive} of {n_events} events "
             f"({100 * n_nonpositive / n_events:.2g}%); their ratio is returned as it comes out, and may be large."
         )
-        warnings.warn(msg, NegativeDensityWarning, stacklevel=4)
+        warning = NegativeDensityWarning(msg)
+        warning.n_events = n_nonpositive
+        warnings.warn(warning, stacklevel=4)

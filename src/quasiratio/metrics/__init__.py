@@ -6,15 +6,21 @@ What to use when:
 - `ratio_risk`, `ratio_risk_difference`: which of two ratio models is better, whatever their losses?
 - `chi_squared`, `tsallis_relative_entropy`, `sliced_wasserstein`: one distance between two samples.
 - `weight_diagnostics`, `excess_gradient_variance`: what the weights cost before anything is trained.
+- `inspect_samples`: all of that for a pair of samples, their overlap, and which method suits them.
+- `feature_overlaps`, `n_duplicates`, `n_shared`: can one sample be reweighted to the other at all?
 - `validation_loss_area`: how slowly a training converged.
 """
 
-from quasiratio.metrics.binning import radial_edges, uniform_edges
+from quasiratio.metrics.binning import natural_edges, radial_edges, uniform_edges
 from quasiratio.metrics.chi_squared import ChiSquared, chi_squared
 from quasiratio.metrics.closure import closure
 from quasiratio.metrics.closure_result import ClosureResult, MethodClosure, ObservableClosure
+from quasiratio.metrics.duplicates import n_duplicates, n_shared
 from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
+from quasiratio.metrics.inspection import Inspection, inspect_samples
+from quasiratio.metrics.overlap import FeatureOverlap, feature_overlaps
 from quasiratio.metrics.ratio_risk import RatioRisk, ratio_risk, ratio_risk_difference
+from quasiratio.metrics.recommendation import Recommendation, recommend_method
 from quasiratio.metrics.tsallis import TsallisEntropy, tsallis_entropy, tsallis_relative_entropy
 from quasiratio.metrics.vlrc import validation_loss_area
 from quasiratio.metrics.wasserstein import sliced_wasserstein
@@ -23,18 +29,27 @@ from quasiratio.metrics.weights import WeightDiagnostics, excess_gradient_varian
 __all__ = [
     "ChiSquared",
     "ClosureResult",
+    "FeatureOverlap",
+    "Inspection",
     "MethodClosure",
     "ObservableClosure",
     "RatioRisk",
+    "Recommendation",
     "TsallisEntropy",
     "WeightDiagnostics",
     "WeightedHistogram",
     "chi_squared",
     "closure",
     "excess_gradient_variance",
+    "feature_overlaps",
+    "inspect_samples",
+    "n_duplicates",
+    "n_shared",
+    "natural_edges",
     "radial_edges",
     "ratio_risk",
     "ratio_risk_difference",
+    "recommend_method",
     "sliced_wasserstein",
     "tsallis_entropy",
     "tsallis_relative_entropy",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, checked_values
 
-__all__ = ["checked_edges", "radial_edges", "uniform_edges"]
+__all__ = ["checked_edges", "natural_edges", "radial_edges", "uniform_edges"]
 
 
 def uniform_edges(
@@ -67,6 +67,27 @@ def radial_edges(
         msg = f"Got the percentile {upper_percentile}; expected a number between 0 and 100."
         raise InvalidInputError(msg)
     return _linear_edges(0.0, float(min(np.percentile(s, upper_percentile) for s in samples)), n_bins)
+
+
+def natural_edges(values_a: npt.ArrayLike, values_b: npt.ArrayLike, *, n_bins: int = 99) -> FloatArray:
+    """Return one bin per value where both samples hold few whole numbers, else `uniform_edges`.
+
+    Args:
+        values_a: Values of one sample.
+        values_b: Values of the other.
+        n_bins: Number of bins of values that are no whole numbers, and the most for those that are.
+
+    Example:
+        >>> natural_edges([0, 1, 1, 2], [0, 1, 3]).tolist()
+        [-0.5, 0.5, 1.5, 2.5, 3.5]
+    """
+    samples = (_nonempty(values_a), _nonempty(values_b))
+    lower = min(float(sample.min()) for sample in samples)
+    upper = max(float(sample.max()) for sample in samples)
+    is_whole = upper - lower < n_bins and all(np.array_equal(sample, np.floor(sample)) for sample in samples)
+    if is_whole and lower < upper:
+        return np.arange(lower - 0.5, upper + 1.0)
+    return uniform_edges(*samples, n_bins=n_bins)
 
 
 def checked_edges(edges: npt.ArrayLike) -> FloatArray:

@@ -153,6 +153,19 @@ class ClosureResult:
                 rows.append(row)
         return rows
 
+    def to_hist(self) -> dict[str, dict[str, Any]]:
+        """Return `hist.Hist` objects by observable, then by target, reference and method.
+
+        Example:
+            >>> from quasiratio import WeightedSample
+            >>> from quasiratio.metrics import closure
+            >>> sample = WeightedSample([[0.5], [0.5], [1.5]], names=["x"])
+            >>> result = closure(sample, {"none": [1.0, 1.0, 1.0]}, sample, edges={"x": [0, 1, 2]})
+            >>> result.to_hist()["x"]["target"].values().round(3).tolist()
+            [0.667, 0.333]
+        """
+        return {observable.name: observable.to_hist() for observable in self.observables}
+
     def __str__(self) -> str:
         rows = self.table(include_reference=True)
         if not rows:

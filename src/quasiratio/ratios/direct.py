@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DirectModel"]
 
+_STEP = 1e-3
+
 
 class DirectModel(RatioModel):
     r"""$r(x) = \mathrm{link}(z(x))$ with one raw output $z$ per network."""
@@ -25,6 +27,13 @@ class DirectModel(RatioModel):
     def member_values(self, outputs: Tensor) -> RatioValues:
         """Apply the link to each member."""
         return RatioValues(self.loss.link.ratio(outputs[..., 0]), None)
+
+    def sensitivity(self, outputs: Tensor) -> Tensor:
+        r"""Return $|dr/dz|\,(1 + |z|)$ by a finite difference, which any link allows."""
+        raw = outputs[..., 0]
+        scale = 1.0 + raw.abs()
+        moved: Tensor = self.loss.link.ratio(raw + _STEP * scale) - self.loss.link.ratio(raw)
+        return moved.abs() / _STEP
 
     def average(self, outputs: Tensor) -> Tensor:
         """Average where the loss is convex."""

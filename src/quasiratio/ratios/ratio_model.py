@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from quasiratio.ratios.double_precision import USUAL_NOISE, DoubleNetworks, needs_double, rounding_noise
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +46,10 @@ class RatioModel(nn.Module, ABC):
         scaling: Turns raw features into network inputs.
         network: All networks of all members; member `k` owns the `k`-th block of rows.
         n_members: Number of members.
+
+    Attributes:
+        tuned_with: The loss that tuned the model as a whole, if any.
+        output_noise: Relative rounding error of the networks' outputs in float32.
     """
 
     def __init__(self, scaling: FeatureScaling, network: StackedMlp, n_members: int) -> None:
@@ -51,6 +58,7 @@ class RatioModel(nn.Module, ABC):
         self.network = network
         self.n_members = n_members
         self.tuned_with: RatioLoss | None = None
+        self.output_noise = USUAL_NOISE
 
     def outputs(self, inputs: Tensor) -> Tensor:
         """Evaluate every network on scaled inputs, `(n, d)` for all or `(n_members, n, d)` for each."""
@@ -64,6 +72,13 @@ class RatioModel(nn.Module, ABC):
         """Turn network outputs into ratios of shape `(n_members, n)`."""
 
     @abstractmethod
+    def sensitivity(self, outputs: Tensor) -> Tensor:
+        r"""Return $\sigma_r / \delta$, `(n_members, n)`: what relative errors of the outputs do to the ratio.
+
+        It decides which events need double precision (see `double_precision`); a few digits are enough.
+        """
+
+    @abstractmethod
     def average(self, outputs: Tensor) -> Tensor:
         """Average the networks of all members into those of one, in the same shape with one member."""
 
@@ -74,16 +89,35 @@ class RatioModel(nn.Module, ABC):
         average is never worse than the members are on average: in the networks' outputs, or, for a
         tuned model, in the raw coordinate of the tuning loss.
         """
+        return self._combined(outputs)[0]
+
+    def _combined(self, outputs: Tensor) -> tuple[RatioValues, Tensor]:
+        """Return the ratio of the whole ensemble and its sensitivity."""
         if self.n_members == 1 or self.tuned_with is None:
-            return self.member_values(self.average(outputs) if self.n_members > 1 else outputs)
-        ratios, nonpositive = self.member_values(outputs)
+            return self._single(self.average(outputs) if self.n_members > 1 else outputs)
+        (ratios, nonpositive), sensitivities = self._single(outputs)
         loss = self.tuned_with
         mean = loss.link.ratio(loss.average(loss.link.raw(ratios)))[None]
-        return RatioValues(mean, None if nonpositive is None else nonpositive.any(dim=0, keepdim=True))
+        values = RatioValues(mean, None if nonpositive is None else nonpositive.any(dim=0, keepdim=True))
+        return values, sensitivities.square().mean(dim=0, keepdim=True).sqrt()
+
+    def _single(self, outputs: Tensor) -> tuple[RatioValues, Tensor]:
+        """Return the ratios of single members and their sensitivities."""
+        return self.member_values(outputs), self.sensitivity(outputs.float())
+
+    @torch.inference_mode()
+    def measure_noise(self, features: npt.NDArray[np.float32]) -> None:
+        """Set `output_noise` from the rounding errors at these events."""
+        events = torch.tensor(features, device=self.scaling.mean.device)
+        exact = DoubleNetworks(self.scaling, self.network).outputs(events)
+        self.output_noise = rounding_noise(self.outputs(self.scaling(events)).double(), exact)
 
     @torch.inference_mode()
     def predict(self, features: npt.NDArray[np.float32], *, members: bool = False) -> RatioPredictions:
-        """Predict in chunks of constant memory; the recombination runs in float64.
+        """Predict in chunks of constant memory.
+
+        Networks run in float32 and the recombination in float64; events whose ratio would suffer from the
+        rounding of the networks are evaluated in float64 altogether.
 
         Args:
             features: `(n, d)` raw features.
@@ -94,17 +128,37 @@ class RatioModel(nn.Module, ABC):
         member_ratios = np.empty((self.n_members if members else 0, n_events))
         n_nonpositive = 0
         device = self.scaling.mean.device
+        exact = DoubleNetworks(self.scaling, self.network)
         size = math.ceil(_CHUNK_ROWS / self.network.n_networks)
         for start in range(0, n_events, size):
             chunk = torch.tensor(features[start : start + size], device=device)
             outputs = self.outputs(self.scaling(chunk)).double()
-            values = self.combined_values(outputs)
+            values = self._refined(self._combined, outputs, chunk, exact)
             ratio[start : start + size] = values.ratio[0].cpu().numpy()
             if values.nonpositive_reference is not None:
                 n_nonpositive += int(values.nonpositive_reference.sum())
             if members:
-                member_ratios[:, start : start + size] = self.member_values(outputs).ratio.cpu().numpy()
+                rows = self._refined(self._single, outputs, chunk, exact).ratio
+                member_ratios[:, start : start + size] = rows.cpu().numpy()
         return RatioPredictions(ratio, member_ratios, n_nonpositive)
+
+    def _refined(
+        self,
+        evaluate: Callable[[Tensor], tuple[RatioValues, Tensor]],
+        outputs: Tensor,
+        features: Tensor,
+        exact: DoubleNetworks,
+    ) -> RatioValues:
+        """Evaluate, and where rounding matters evaluate again in float64."""
+        (ratio, nonpositive), sensitivity = evaluate(outputs)
+        rough = needs_double(ratio, sensitivity, self.output_noise)
+        if rough.any():
+            better, _ = evaluate(exact.outputs(features[rough]))
+            ratio = ratio.clone()
+            ratio[:, rough] = better.ratio
+            if nonpositive is not None and better.nonpositive_reference is not None:
+                nonpositive[:, rough] = better.nonpositive_reference
+        return RatioValues(ratio, nonpositive)
 
 
 class RatioView(nn.Module):

@@ -29,7 +29,7 @@ def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
 
     The softmax's own denominator cancels, so only one common shift keeps the exponentials in range.
     """
-    scale = (logits - logits.max(dim=-1, keepdim=True).values).exp()
+    scale = (logits - logits.amax(dim=-1, keepdim=True)).exp()
     target, reference = torch.zeros_like(scale[..., 0]), torch.zeros_like(scale[..., 0])
     for index, part in enumerate(classes):
         if part.label:
@@ -52,6 +52,18 @@ class SignResolvedModel(RatioModel):
     def member_values(self, outputs: Tensor) -> RatioValues:
         """Return the ratio of each member's signed class probabilities."""
         return signed_ratio(outputs, self.classes)
+
+    def sensitivity(self, outputs: Tensor) -> Tensor:
+        r"""Return the errors of numerator and denominator, $e_k (1 + |l_k|)$ added in squares."""
+        scale = (outputs - outputs.amax(dim=-1, keepdim=True)).exp()
+        errors = (scale * (1.0 + outputs.abs())).square()
+        zero = torch.zeros_like(scale[..., 0])
+        sums, squares = [zero, zero], [zero, zero]  # of the reference and of the target
+        for index, part in enumerate(self.classes):
+            sums[part.label] = sums[part.label] + part.sign * scale[..., index]
+            squares[part.label] = squares[part.label] + errors[..., index]
+        (reference, target), (of_reference, of_target) = sums, squares
+        return (of_target + (target / reference).square() * of_reference).sqrt() / reference.abs()
 
     def average(self, outputs: Tensor) -> Tensor:
         """Average the log-probabilities, in which cross-entropy is convex."""

@@ -111,12 +111,27 @@ class SignedMixtureModel(RatioModel):
         by_pair = outputs[..., 0].view(n_members, len(self.pairs), -1)
         return {pair: by_pair[:, index] for index, pair in enumerate(self.pairs)}
 
-    def member_values(self, outputs: Tensor) -> RatioValues:
-        """Recombine each member's sub-ratios."""
+    def coefficients_of(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return $c_0$ and $c_1$ of each member, or their mean where `outputs` are those of one."""
         coefficients = self.fixed_where_certain(self.coefficients.to(outputs.dtype))
         if len(outputs) == len(self.pairs):  # one member, or the average of all
             coefficients = coefficients.mean(dim=0, keepdim=True)
-        return recombine(self.log_ratios(outputs), coefficients[:, :1], coefficients[:, 1:])
+        return coefficients[:, :1], coefficients[:, 1:]
+
+    def member_values(self, outputs: Tensor) -> RatioValues:
+        """Recombine each member's sub-ratios."""
+        return recombine(self.log_ratios(outputs), *self.coefficients_of(outputs))
+
+    def sensitivity(self, outputs: Tensor) -> Tensor:
+        r"""Add the errors $1 + |\ell_{ab}|$ of the sub-log-ratios in squares."""
+        c0, c1 = (torch.stack([c, 1.0 - c], dim=1) for c in self.coefficients_of(outputs))
+        n_signs = [2 if is_free else 1 for is_free in self.is_free.tolist()]
+        log_ratios = outputs[..., 0].view(len(c0), *n_signs, -1)  # member, reference sign, target sign, event
+        shift = log_ratios.amin(dim=1, keepdim=True)
+        terms = c0[:, : n_signs[0], None] * (shift - log_ratios).exp()
+        errors = (terms * (1.0 + log_ratios.abs())).square().sum(dim=1)
+        factors = c1[:, : n_signs[1]] * shift[:, 0].exp() / terms.sum(dim=1).square()
+        return (factors.square() * errors).sum(dim=1).sqrt()
 
     def average(self, outputs: Tensor) -> Tensor:
         """Average the sub-log-ratios, in which cross-entropy is convex."""

@@ -21,7 +21,14 @@ from quasiratio.generators.gg_hh.strong_coupling import ALPHA_S_MZ
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["FERMI_CONSTANT", "PAPER_POINT", "STANDARD_MODEL", "VACUUM_EXPECTATION_VALUE", "Couplings"]
+__all__ = [
+    "FERMI_CONSTANT",
+    "PAPER_POINT",
+    "PAPER_WILSON_COEFFICIENTS",
+    "STANDARD_MODEL",
+    "VACUUM_EXPECTATION_VALUE",
+    "Couplings",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -133,4 +140,11 @@ class Couplings:
 
 
 STANDARD_MODEL = Couplings()
-PAPER_POINT = Couplings.from_smeft(C_Hkin=13.5, C_H=2.64, C_uH=12.6, C_HG=0.0387, Lambda=1000.0)
+PAPER_WILSON_COEFFICIENTS: dict[str, Any] = {
+    "C_Hkin": 13.5,
+    "C_H": 2.64,
+    "C_uH": 12.6,
+    "C_HG": 0.0387,
+    "Lambda": 1000.0,
+}
+PAPER_POINT = Couplings.from_smeft(**PAPER_WILSON_COEFFICIENTS)

@@ -96,7 +96,7 @@ def generate(
 
     Args:
         sample: `"sm"`, `"linear"` (SM and interference, signed) or `"quadratic"` (also the square).
-        n_events: Events to generate. At particle level about 78% of them pass the selection.
+        n_events: Events to generate. At particle level about 76% of them pass the selection.
         seed: Nonnegative seed; samples of different names are independent at the same seed.
         executor: Where to run the chunks, e.g. `ProcessPoolExecutor(2)`; in this process when left out.
         mpi: Simulate multiparton interactions (seven times slower).

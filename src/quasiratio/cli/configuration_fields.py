@@ -1,0 +1,145 @@
+"""The fields of the configuration of a fit: their types, limits, meanings, and what to expect instead."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+__all__ = ["FitConfiguration"]
+
+Method = Literal["sign-resolved", "rosmm", "direct", "auto"]
+Loss = Literal["bce", "mse", "mlc", "sqr", "pare", "revert", "lsif"]
+_LARGEST_SEED = 2**32 - 1
+_COUNT = "a whole number of at least 1"
+_EXPRESSION = "an expression of columns, such as w_gen * w_pu"
+_FILES = "a file such as data.root:tree, a pattern such as 'data/*.root:tree', or a list of them"
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _number(value: object) -> object:
+    """YAML takes 1e-3 for text, as it has no point."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Files = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+Number = Annotated[float, BeforeValidator(_number)]
+
+
+def _option(default: Any, meaning: str, expected: str, **limits: Any) -> Any:  # noqa: ANN401 - pydantic's field
+    return Field(default, description=meaning, json_schema_extra={"expected": expected}, **limits)
+
+
+_NOT_OF_THE_ESTIMATOR = {
+    "reference",
+    "target",
+    "output",
+    "tree",
+    "features",
+    "weight",
+    "reference_weight",
+    "target_weight",
+    "selection",
+    "method",
+}
+
+
+class FitConfiguration(BaseModel):
+    """All that decides a fit. Field names are the keys of the file and, with dashes, the options."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    reference: Files = _option(..., "Files of the reference, the sample that will be reweighted.", _FILES)
+    target: Files = _option(..., "Files of the target, what it should look like.", _FILES)
+    output: str = _option(..., "Directory of the model.", "a path", min_length=1)
+    tree: str | None = _option(None, "Tree of ROOT files, where the path names none.", "the name of a tree")
+    features: Names | None = _option(
+        None,
+        "Columns to learn from, patterns such as 'jet_*' and elements such as 'jet_pt[0]' among them. "
+        "Left out: every numeric column that both have, but weights and identifiers.",
+        "names or patterns of columns",
+    )
+    weight: str | None = _option(
+        None, "Signed weight of an event, arithmetic of columns. Left out: one.", _EXPRESSION
+    )
+    reference_weight: str | None = _option(None, "Weight of the reference, where it differs.", _EXPRESSION)
+    target_weight: str | None = _option(None, "Weight of the target, where it differs.", _EXPRESSION)
+    selection: str | None = _option(
+        None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
+    )
+    method: Method = _option(
+        "sign-resolved", "sign-resolved, rosmm, direct, or auto, which tries several.",
+        "one of sign-resolved, rosmm, direct, auto",
+    )  # fmt: skip
+    loss: Loss | None = _option(
+        None, "Loss of the method direct: bce, mse, mlc, sqr, pare, revert or lsif. Left out: bce.",
+        "one of bce, mse, mlc, sqr, pare, revert, lsif",
+    )  # fmt: skip
+    tune: Literal["none", "coefficients", "all"] = _option(
+        "none", "Continue with a signed loss: none, all, or coefficients (rosmm only).",
+        "one of none, coefficients, all",
+    )  # fmt: skip
+    tune_loss: Literal["pare", "lsif"] = _option("pare", "Loss of the tuning.", "pare or lsif")
+    members: int = _option(
+        1,
+        "Networks in the ensemble; 8 give an uncertainty per event.",
+        _COUNT + " and at most 1000",
+        ge=1,
+        le=1000,
+    )
+    seed: int = _option(
+        0, "Seed of every random number.", f"a whole number from 0 to {_LARGEST_SEED}", ge=0, le=_LARGEST_SEED
+    )
+    steps: int | None = _option(
+        None, "Optimiser steps. Left out: 3000 or six passes over the data, whichever is more.", _COUNT,
+        ge=1, le=10**9,
+    )  # fmt: skip
+    batch_size: int = _option(8192, "Events per step.", _COUNT, ge=1, le=10**8)
+    learning_rate: Number | None = _option(
+        None,
+        "Peak learning rate. Left out: 0.64 over the width of the network.",
+        "a positive number",
+        gt=0,
+        le=1e3,
+    )
+    hidden_layers: Annotated[list[Annotated[int, Field(ge=1, le=10**5)]], Field(max_length=50)] | None = _option(
+        None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 128 above.",
+        "a list of widths, such as [64, 64]",
+    )  # fmt: skip
+    activation: Literal["silu", "hardswish", "relu", "tanh", "gelu"] | None = _option(
+        None,
+        "silu, hardswish, relu, tanh or gelu. Left out: what suits the method.",
+        "one of silu, hardswish, relu, tanh, gelu",
+    )
+    schedule: Literal["cosine", "constant"] = _option(
+        "cosine", "cosine, or constant (the published one).", "cosine or constant"
+    )
+    patience: int | None = _option(
+        None, "Epochs without a better validation loss before stopping.", _COUNT, ge=1, le=10**9
+    )
+    epoch_size: int | None = _option(
+        None, "Events between two validations. Left out: a twentieth of the fit.", _COUNT, ge=1, le=10**12
+    )
+    weight_decay: Number = _option(0.0, "Decoupled weight decay.", "zero or a positive number", ge=0, le=1e3)
+    validation_fraction: Number = _option(
+        0.1, "Share of the events that is held out for validation.", "a number between 0 and 1", gt=0, lt=1
+    )
+    device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
+    on_divergence: Literal["warn", "raise"] = _option(
+        "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
+    )
+    normalize: bool = _option(True, "Scale the ratio to a mean of one over the reference.", "true or false")
+
+    def estimator_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator that `method` names; what was left out keeps its default."""
+        names = {"members": "n_members", "seed": "random_state", "steps": "max_steps"}
+        own = {"direct": {"loss"}, "auto": set()}.get(self.method, {"tune", "tune_loss"})
+        skipped = _NOT_OF_THE_ESTIMATOR | ({"loss", "tune", "tune_loss"} - own)
+        return {names.get(key, key): value for key, value in self if key not in skipped and value is not None}

@@ -1,0 +1,172 @@
+"""What `evaluate` does: read the samples, compute the closure, write figures and numbers, all or none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.cli.loaded_model import LoadedModel
+from quasiratio.cli.output_directory import create_output_directory
+from quasiratio.cli.printing import as_json
+from quasiratio.cli.samples import SampleFiles
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.evaluation import Evaluation, evaluate_model
+from quasiratio.io import Expression, Table, parse_expression
+from quasiratio.metrics import ClosureResult
+from quasiratio.sample import WeightedSample
+
+__all__ = ["EvaluationInput", "run_evaluation"]
+
+
+@dataclass(frozen=True)
+class EvaluationInput:
+    """A model and the samples to judge it on.
+
+    Args:
+        model: The model.
+        reference: Files of the reference.
+        target: Files of the target.
+        observables: Expressions of columns, besides the features.
+        n_bins: Bins of each observable.
+    """
+
+    model: LoadedModel
+    reference: SampleFiles
+    target: SampleFiles
+    observables: Sequence[str]
+    n_bins: int
+
+
+def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, dict[str, Any]]:
+    """Judge the model, write `results.json` and the figures, and return the numbers twice: as objects and plain."""
+    features = list(given.model.features)
+    expressions = {
+        text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
+    }
+    columns = list(dict.fromkeys([*features, *(n for e in expressions.values() for n in e.names)]))
+    read = []
+    for files in (given.reference, given.target):
+        table = files.open()
+        given.model.require_features(table)
+        read.append((table, files.read(table, columns)))
+    (reference_table, reference), (target_table, target) = read
+    for role, sample in (("reference", reference), ("target", target)):
+        sample.require_positive_sum(role)
+    observables = {
+        text: (_values(expression, reference), _values(expression, target))
+        for text, expression in expressions.items()
+    }
+    result = evaluate_model(
+        given.model.estimator,
+        _restricted(reference, len(features)),
+        _restricted(target, len(features)),
+        observables=observables,
+        n_bins=given.n_bins,
+    )
+    values = _plain(given, result, reference_table, target_table)
+    _write(output, result.closure, values)
+    return result, values
+
+
+def _restricted(sample: WeightedSample, n_features: int) -> WeightedSample:
+    """Return the sample with its first columns only."""
+    if sample.n_features == n_features:
+        return sample
+    features = np.ascontiguousarray(sample.features[:, :n_features])
+    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features])
+
+
+def _values(expression: Expression, sample: WeightedSample) -> npt.NDArray[np.float64]:
+    columns = {name: sample.features[:, sample.names.index(name)] for name in expression.names}
+    values = expression.evaluate(columns, len(sample)).astype(np.float64)
+    n_bad = int(np.sum(~np.isfinite(values)))
+    if n_bad:
+        msg = (
+            f"Got the observable {expression.text!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
+            "expected finite values. Leave these events out with --selection."
+        )
+        raise InvalidInputError(msg)
+    return values
+
+
+def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[str, Any]:
+    return {
+        "model": str(given.model.path),
+        "features": list(given.model.features),
+        "samples": {
+            role: {
+                "files": list(table.sources),
+                "weight": files.weight,
+                "selection": files.selection,
+                "weights": asdict(weights),
+            }
+            for role, files, table, weights in zip(
+                ("reference", "target"),
+                (given.reference, given.target),
+                tables,
+                (result.reference, result.target),
+                strict=True,
+            )
+        },
+        "reweighted": asdict(result.reweighted),
+        "risk_difference": asdict(result.risk_difference),
+        "closure": result.closure.table(include_reference=True),
+        "histograms": {
+            entry.name: {
+                "edges": entry.edges,
+                "target": entry.target.values,
+                "target_variances": entry.target.variances,
+                "reference": entry.reference.histogram.values,
+                "reweighted": entry["model"].histogram.values,
+                "reweighted_variances": entry["model"].histogram.variances,
+                "member_band": entry["model"].member_band,
+            }
+            for entry in result.closure.observables
+        },
+    }
+
+
+def _write(output: Path, result: ClosureResult, values: dict[str, Any]) -> None:
+    """Write everything beside its place first, then move it there."""
+    from quasiratio.plots import closure_figure, save_figure  # noqa: PLC0415 - slow to import
+
+    create_output_directory(output)
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=output, prefix=".quasiratio-") as workspace,
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
+            for name, entry in zip(_file_names(result), result.observables, strict=True):
+                label = entry.name.replace("$", r"\$")
+                save_figure(closure_figure(entry, label=label), Path(workspace) / name)
+            (Path(workspace) / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")
+            for path in sorted(Path(workspace).iterdir()):
+                path.replace(output / path.name)
+    except OSError as error:
+        msg = f"Got the output directory {str(output)!r}, which cannot be written ({error.strerror}); make room there."
+        raise InvalidInputError(msg) from error
+    finally:
+        if not any(output.iterdir()):
+            shutil.rmtree(output, ignore_errors=True)
+
+
+def _file_names(result: ClosureResult) -> list[str]:
+    """Return a name for the figure of each observable, from letters that every file system takes."""
+    names: list[str] = []
+    for entry in result.observables:
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", entry.name).strip("._-")[:60] or "observable"
+        name = f"closure-{plain}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names

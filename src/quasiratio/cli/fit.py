@@ -1,0 +1,191 @@
+"""`quasiratio fit`: learn the ratio of two samples from files, and write the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quasiratio.cli.options import (
+    Features,
+    Json,
+    Quiet,
+    ReferenceWeight,
+    Selection,
+    TargetWeight,
+    Tree,
+    Weight,
+    choices,
+    split_files,
+    split_list,
+)
+from quasiratio.cli.printing import Printer
+from quasiratio.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quasiratio.cli.fit_run import FittedModel
+
+__all__ = ["fit"]
+
+_YAML = (".yaml", ".yml")
+
+
+def fit(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="REF TARGET|CONFIG", help="Two samples, or one YAML file with everything."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="DIR", help="Directory of the model.")
+    ] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="A file of the reference; may be repeated.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="A file of the target; may be repeated.")
+    ] = None,
+    features: Features = None,
+    weight: Weight = None,
+    reference_weight: ReferenceWeight = None,
+    target_weight: TargetWeight = None,
+    selection: Selection = None,
+    tree: Tree = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="sign-resolved (default), rosmm, direct or auto.",
+            autocompletion=choices("sign-resolved", "rosmm", "direct", "auto"),
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --method direct: bce, mse, mlc, sqr, pare, revert or lsif.",
+            autocompletion=choices("bce", "mse", "mlc", "sqr", "pare", "revert", "lsif"),
+        ),
+    ] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            help="Continue with a signed loss: none, coefficients or all.",
+            autocompletion=choices("none", "coefficients", "all"),
+        ),
+    ] = None,
+    tune_loss: Annotated[
+        str | None,
+        typer.Option(help="Loss of the tuning: pare or lsif.", autocompletion=choices("pare", "lsif")),
+    ] = None,
+    members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every random number.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
+    hidden_layers: Annotated[
+        str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
+    ] = None,
+    activation: Annotated[str | None, typer.Option(help="silu, hardswish, relu, tanh or gelu.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="cosine or constant.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Epochs without improvement before stopping.")] = None,
+    epoch_size: Annotated[int | None, typer.Option(help="Events between two validations.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Decoupled weight decay.")] = None,
+    validation_fraction: Annotated[float | None, typer.Option(help="Share of events held out.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
+    on_divergence: Annotated[str | None, typer.Option(help="warn or raise, if the risk runs away.")] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print a commented YAML file with these options, and stop.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted fit from its last epoch.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is there already.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learn the ratio of TARGET to REF, and write a model.
+
+    Files are .root (file.root:tree), .parquet or .npz; several with commas or a pattern. Weights may be negative.
+    """
+    options = {
+        "output": output,
+        "features": split_list(features),
+        "weight": weight,
+        "reference_weight": reference_weight,
+        "target_weight": target_weight,
+        "selection": selection,
+        "tree": tree,
+        "method": method,
+        "loss": loss,
+        "tune": tune,
+        "tune_loss": tune_loss,
+        "members": members,
+        "seed": seed,
+        "steps": steps,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "hidden_layers": _widths(hidden_layers),
+        "activation": activation,
+        "schedule": schedule,
+        "patience": patience,
+        "epoch_size": epoch_size,
+        "weight_decay": weight_decay,
+        "validation_fraction": validation_fraction,
+        "device": device,
+        "on_divergence": on_divergence,
+    }
+    path, samples = _samples(files or [], reference, target)
+    given = samples | {key: value for key, value in options.items() if value is not None}
+
+    from quasiratio.cli.configuration import fit_configuration, partial_configuration  # noqa: PLC0415
+
+    if print_config:
+        from quasiratio.cli.configuration_text import configuration_text  # noqa: PLC0415
+
+        typer.echo(configuration_text(partial_configuration(path, given)), nl=False)
+        return
+    configuration = fit_configuration(path, given)
+
+    from quasiratio.cli.fit_run import run_fit  # noqa: PLC0415 - keeps --help fast
+
+    printer = Printer(as_json=as_json, quiet=quiet)
+    fitted = run_fit(configuration, printer, resume=resume, force=force)
+    _print(printer, fitted)
+
+
+def _samples(
+    files: list[str], reference: list[str] | None, target: list[str] | None
+) -> tuple[Path | None, dict[str, Any]]:
+    """Tell a configuration from samples, and join what came as arguments and as options."""
+    path = Path(files[0]) if len(files) == 1 and files[0].lower().endswith(_YAML) else None
+    named = {"reference": reference, "target": target}
+    given = {
+        key: [name for one in value for name in split_files(one)] for key, value in named.items() if value
+    }
+    if path is not None or not files:
+        return path, given
+    if len(files) != 2 or given:
+        msg = (
+            f"Got {len(files)} file argument(s)"
+            + (" beside --reference or --target" if given else "")
+            + "; expected "
+            "REF and TARGET, or one YAML file. Join several files of a sample with commas, or repeat --reference "
+            "and --target instead."
+        )
+        raise InvalidInputError(msg)
+    return None, {"reference": split_files(files[0]), "target": split_files(files[1])}
+
+
+def _widths(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(width) for width in text.strip("[] ").split(",") if width.strip()]
+    except ValueError:
+        msg = f"Got --hidden-layers {text}; expected widths with commas, such as 64,64."
+        raise InvalidInputError(msg) from None
+
+
+def _print(printer: Printer, fitted: FittedModel) -> None:
+    printer.result(fitted.as_dict())
+    for line in fitted.lines():
+        printer.line(line)

@@ -1,0 +1,135 @@
+"""Where a fit writes: the model appears when it is complete, and an interrupted fit leaves its state beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quasiratio.cli.output_directory import create_output_directory, require_output_directory
+from quasiratio.errors import InvalidInputError
+
+__all__ = ["FitDirectory"]
+
+_MODEL_FILES = {"model.json", "weights.safetensors"}
+
+
+@dataclass(frozen=True)
+class FitDirectory:
+    """The directory of a model, and `<name>.partial` beside it while a fit is running.
+
+    Args:
+        path: Directory of the model.
+
+    Example:
+        >>> FitDirectory(Path("models/v1")).partial.name
+        'v1.partial'
+    """
+
+    path: Path
+
+    @property
+    def partial(self) -> Path:
+        """Where the state of a fit is kept until it is complete."""
+        return self.path.with_name(f"{self.path.name}.partial")
+
+    @property
+    def has_state(self) -> bool:
+        """Whether an interrupted fit has left a state to go on from."""
+        return any(self.partial.glob("stage-*"))
+
+    def require_writable(self, *, force: bool) -> None:
+        """Raise unless a model may be written here."""
+        if self.path.name in ("", ".", ".."):
+            msg = f"Got the output {str(self.path)!r}; expected the name of a directory for the model."
+            raise InvalidInputError(msg)
+        require_output_directory(self.path)
+        require_output_directory(self.partial)
+        names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
+        if not names:
+            return
+        if "model.json" not in names or names - _MODEL_FILES:
+            msg = (
+                f"Got the output directory {str(self.path)!r}, which holds something else than a model; expected a "
+                "new name, an empty directory or a model. Choose another with -o."
+            )
+            raise InvalidInputError(msg)
+        if not force:
+            msg = (
+                f"Got the output directory {str(self.path)!r}, which holds a model already; expected a new name. "
+                "Choose another with -o, or replace it with --force."
+            )
+            raise InvalidInputError(msg)
+
+    @contextmanager
+    def working(self, *, resume: bool) -> Iterator[Path]:
+        """Yield the directory of the state, for this process alone.
+
+        The state is removed when the block ends or fails. Ctrl-C, or the end of the process, leaves it, and so
+        does a fit that was to go on and could not.
+        """
+        create_output_directory(self.partial)
+        lock = self._locked()
+        try:
+            if not resume:
+                for state in self.partial.glob("stage-*"):
+                    state.unlink(missing_ok=True)
+            yield self.partial
+        except BaseException as error:
+            is_kept = resume or isinstance(error, KeyboardInterrupt | SystemExit)
+            lock.unlink(missing_ok=True)
+            if not (is_kept and self.has_state):
+                shutil.rmtree(self.partial, ignore_errors=True)
+            raise
+        shutil.rmtree(self.partial, ignore_errors=True)
+
+    def _locked(self) -> Path:
+        lock = self.partial / "lock"
+        for _ in range(2):
+            try:
+                descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            except FileExistsError:
+                self._require_stale(lock)
+                lock.unlink(missing_ok=True)
+                continue
+            except OSError as error:
+                msg = f"Got {str(self.partial)!r}, which cannot be written ({error.strerror}). Choose another with -o."
+                raise InvalidInputError(msg) from error
+            with os.fdopen(descriptor, "w") as file:
+                json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
+            return lock
+        raise self._fit_of()
+
+    def _require_stale(self, lock: Path) -> None:
+        """Raise unless the process that holds the lock is known to have ended."""
+        try:
+            holder = json.loads(lock.read_text())
+            pid, host = int(holder["pid"]), str(holder["host"])
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError):
+            raise self._fit_of() from None
+        if host != socket.gethostname() or _is_alive(pid):
+            raise self._fit_of(pid, host)
+
+    def _fit_of(self, pid: int | None = None, host: str = "") -> InvalidInputError:
+        who = "another process" if pid is None else f"process {pid} on {host}"
+        return InvalidInputError(
+            f"Got the output directory {str(self.path)!r}, into which {who} is fitting; expected one fit at a time. "
+            f"Choose another with -o, or wait; if no fit is running, delete {str(self.partial / 'lock')!r}."
+        )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,184 @@
+"""What a fit from files does: read, check, train under a lock, save."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quasiratio.cli.configuration import FitConfiguration
+from quasiratio.cli.fit_directory import FitDirectory
+from quasiratio.cli.fit_notes import KEY, FitNotes, SampleNotes
+from quasiratio.cli.printing import Printer
+from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
+from quasiratio.estimators import AutoRatio, RatioEstimator
+from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.io import Table
+from quasiratio.sample import WeightedSample
+from quasiratio.training import progress_lines, resumable
+
+__all__ = ["FittedModel", "run_fit"]
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fit that is complete and saved.
+
+    Attributes:
+        estimator: The fitted estimator.
+        path: Directory of the model.
+        notes: What is noted in the model.
+        seconds: Time of the training.
+    """
+
+    estimator: RatioEstimator
+    path: Path
+    notes: FitNotes
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result for machines."""
+        history = getattr(self.estimator, "history_", None)
+        return {
+            "model": str(self.path),
+            "seconds": self.seconds,
+            "n_steps": None if history is None else history.n_steps,
+            "diverged": getattr(self.estimator, "diverged_", None),
+            "features": list(self.estimator.fingerprint_.ranges),
+            **self.notes.model_dump(),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the result for people."""
+        steps = ""
+        if isinstance(self.estimator, AutoRatio):
+            lines = str(self.estimator.report_).splitlines()
+        else:
+            history = self.estimator.history_
+            loss = float(np.mean(history.validation_loss[-1]))
+            steps, lines = f", {history.n_steps} steps, validation loss {loss:.5f}", []
+        lines.append(f"Fitted in {self.seconds:.1f} s{steps}.")
+        return [*lines, f"Model: {self.path}"]
+
+
+def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, force: bool) -> FittedModel:
+    """Fit as the configuration says, and save the model.
+
+    Args:
+        configuration: Everything that decides the fit.
+        printer: Says what is going on.
+        resume: Continue an interrupted fit, where there is one.
+        force: Replace a model that is there.
+    """
+    directory = FitDirectory(Path(configuration.output))
+    directory.require_writable(force=force)
+    estimator = estimator_by_name(configuration.method, **configuration.estimator_parameters())
+    estimator.set_params(verbose=not printer.quiet)
+    files = _sample_files(configuration)
+    tables = [sample.open() for sample in files]
+    features = chosen_features(configuration.features, files, tables)
+    printer.line(feature_line(features))
+    samples = [sample.read(table, features) for sample, table in zip(files, tables, strict=True)]
+    for role, sample, table in zip(("reference", "target"), samples, tables, strict=True):
+        sample.require_positive_sum(role)
+        printer.line(
+            f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
+            f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+        )
+    notes = _notes(configuration, files, tables, samples)
+    start = time.perf_counter()
+    with directory.working(resume=resume) as state:
+        if resume and not directory.has_state:
+            printer.line("There is no interrupted fit to continue; fitting from the start.")
+        try:
+            _train(estimator, samples, state, quiet=printer.quiet)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_interrupted(directory)) from None
+        seconds = time.perf_counter() - start
+        estimator.save(directory.path, notes={KEY: notes.model_dump()})
+    return FittedModel(estimator, directory.path, notes, seconds)
+
+
+def _sample_files(configuration: FitConfiguration) -> list[SampleFiles]:
+    common = {"selection": configuration.selection, "tree": configuration.tree}
+    return [
+        SampleFiles(
+            configuration.reference, configuration.reference_weight or configuration.weight, **common
+        ),
+        SampleFiles(configuration.target, configuration.target_weight or configuration.weight, **common),
+    ]
+
+
+def _train(estimator: RatioEstimator, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
+    events = WeightedSample.adopt(
+        np.concatenate([sample.features for sample in samples]),
+        np.concatenate([sample.weights for sample in samples]),
+        samples[0].names,
+    )
+    labels = np.repeat([0, 1], [len(sample) for sample in samples])
+    key = _key(events, labels, estimator)
+    with ExitStack() as stack:
+        if not quiet:
+            stack.enter_context(progress_lines())
+        stack.enter_context(resumable(state, key))
+        estimator.fit(events, labels, sample_weight=events.weights)
+
+
+def _key(events: WeightedSample, labels: np.typing.NDArray[np.int64], estimator: RatioEstimator) -> str:
+    """Return a hash of everything that decides the outcome of the training."""
+    parameters = {
+        name: repr(value) for name, value in sorted(estimator.get_params().items()) if name != "verbose"
+    }
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": events.names}
+    digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
+    for array in (events.features, events.weights, labels):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _notes(
+    configuration: FitConfiguration,
+    files: list[SampleFiles],
+    tables: list[Table],
+    samples: list[WeightedSample],
+) -> FitNotes:
+    """Return what `apply` and `evaluate` want to know of the fit."""
+    roles = {
+        role: SampleNotes(
+            files=list(table.sources),
+            weight=sample_files.weight,
+            n_events=len(sample),
+            sum_of_weights=sample.sum_of_weights,
+            negative_fraction=sample.negative_fraction,
+            effective_size=sample.effective_size,
+            mixture_coefficient=sample.mixture_coefficient,
+        )
+        for role, sample_files, table, sample in zip(
+            ("reference", "target"), files, tables, samples, strict=True
+        )
+    }
+    kinds = {name: _kind(tables[0], name) for name in samples[0].names}
+    return FitNotes.model_validate(
+        {"method": configuration.method, "selection": configuration.selection, "kinds": kinds, **roles}
+    )
+
+
+def _kind(table: Table, name: str) -> str:
+    """Return the kind of a feature, that of its elements for one such as `jet_pt[0]`."""
+    column = table.columns.get(name) or table.columns[name.rpartition("[")[0]]
+    return "float" if column.kind == "jagged" else column.kind
+
+
+def _interrupted(directory: FitDirectory) -> str:
+    if directory.has_state:
+        return (
+            f"Interrupted; the state after the last epoch is in {str(directory.partial)!r}. "
+            "Repeat the command with --resume to continue."
+        )
+    return "Interrupted before the first epoch was complete; nothing was kept."

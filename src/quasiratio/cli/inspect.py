@@ -1,0 +1,116 @@
+"""`quasiratio inspect`: what the samples are like, and which method suits them, before anything is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quasiratio.cli.options import (
+    Features,
+    Json,
+    ReferenceWeight,
+    Selection,
+    TargetWeight,
+    Tree,
+    Weight,
+    split_files,
+    split_list,
+)
+from quasiratio.cli.printing import Printer
+from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quasiratio.metrics.inspection import Inspection, SampleInspection
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
+    target: Annotated[
+        str | None, typer.Argument(metavar="TARGET", help="Target; left out, one sample is described.")
+    ] = None,
+    features: Features = None,
+    weight: Weight = None,
+    reference_weight: ReferenceWeight = None,
+    target_weight: TargetWeight = None,
+    selection: Selection = None,
+    tree: Tree = None,
+    as_json: Json = False,
+) -> None:
+    """Describe one sample, or two and their overlap, and recommend a method.
+
+    Files are .root (file.root:tree), .parquet or .npz.
+    """
+    from quasiratio.metrics import inspect_samples  # noqa: PLC0415 - keeps --help fast
+
+    samples = [SampleFiles(split_files(reference), reference_weight or weight, selection, tree)]
+    if target is not None:
+        samples.append(SampleFiles(split_files(target), target_weight or weight, selection, tree))
+    tables = [sample.open() for sample in samples]
+    names = chosen_features(split_list(features), samples, tables)
+    result = inspect_samples(
+        *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
+    )
+    printer = Printer(as_json=as_json)
+    printer.result(
+        {"files": [list(table.sources) for table in tables], "features": names, **result.as_dict()}
+    )
+    _print(printer, result, names)
+
+
+def _print(printer: Printer, result: Inspection, names: Sequence[str]) -> None:
+    printer.line(feature_line(names))
+    both = {"reference": result.reference, "target": result.target}
+    given = {role: sample for role, sample in both.items() if sample is not None}
+    headings = ["", *(given if result.target is not None else ["sample"])]
+    printer.table("", headings, _sample_rows(list(given.values())))
+    printer.line("")
+    if result.recommendation is None:
+        rows = [[name, *_range(bounds)] for name, bounds in result.reference.ranges.items()]
+        printer.table("", ["feature", "lowest", "highest"], rows)
+        if result.reference.weights.negative_fraction > 0:
+            printer.line("To make these weights positive: quasiratio positive IN -o OUT --weight EXPR")
+        return
+    headings = ["feature", "reference range", "target range", "distance", "overlap", "target outside"]
+    printer.table("", headings, [_overlap_row(feature) for feature in result.overlaps])
+    if result.n_shared:
+        printer.line(f"Note: {result.n_shared} target events have the features of a reference event.")
+    for caution in result.recommendation.cautions:
+        printer.line(f"Note: {caution}")
+    printer.line(f"Recommended: {result.recommendation.options}, because {result.recommendation.reason}.")
+
+
+def _sample_rows(samples: Sequence[SampleInspection]) -> list[list[str]]:
+    rows: dict[str, list[str]] = {
+        "events": [f"{s.weights.n_events}" for s in samples],
+        "sum of weights": [f"{s.weights.sum_of_weights:.6g}" for s in samples],
+        "negative weights": [f"{s.weights.negative_fraction:.2%}" for s in samples],
+        "effective size": [
+            f"{s.weights.effective_size:.6g} ({s.weights.effective_size / s.weights.n_events:.1%})"
+            for s in samples
+        ],
+        "c (positive over whole)": [f"{s.weights.mixture_coefficient:.5g}" for s in samples],
+        "E[W^2 - W]": [f"{s.weights.weight_variance:.4g}" for s in samples],
+        "largest share of |w|": [f"{s.weights.largest_share:.2%}" for s in samples],
+        "repeated events": [f"{s.n_duplicates}" for s in samples],
+    }
+    return [[name, *cells] for name, cells in rows.items()]
+
+
+def _overlap_row(feature: Any) -> list[str]:  # noqa: ANN401 - a FeatureOverlap
+    return [
+        feature.name,
+        " .. ".join(_range(feature.reference_range)),
+        " .. ".join(_range(feature.target_range)),
+        f"{feature.distance:.4f}",
+        f"{feature.overlap:.2%}",
+        f"{feature.outside:.2%}",
+    ]
+
+
+def _range(bounds: tuple[float, float]) -> list[str]:
+    return [f"{bound:.5g}" for bound in bounds]

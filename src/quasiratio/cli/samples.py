@@ -1,0 +1,95 @@
+"""The samples that a command names: files, features, weights and selection, read alike everywhere."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quasiratio.errors import FeatureWarning, InvalidInputError
+
+if TYPE_CHECKING:
+    from quasiratio.io import Table
+    from quasiratio.sample import WeightedSample
+
+_LOOKS_LIKE_A_WEIGHT = re.compile(r"weight|wgt|(^|[_.])w(t)?([_.]|$)|^w\d*$|sf$", re.IGNORECASE)
+
+__all__ = ["SampleFiles", "chosen_features", "feature_line"]
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Files of one sample, and how to weight and select their events.
+
+    Args:
+        files: Paths, patterns, `file.root:tree`.
+        weight: Expression of the weight; one when left out.
+        selection: Condition on the events; all when left out.
+        tree: Tree of ROOT files whose path names none.
+    """
+
+    files: Sequence[str]
+    weight: str | None = None
+    selection: str | None = None
+    tree: str | None = None
+
+    def open(self) -> Table:
+        """Open the files; nothing but headers is read."""
+        from quasiratio.io import open_table  # noqa: PLC0415 - keeps --help fast
+
+        return open_table(self.files, tree=self.tree)
+
+    def read(self, table: Table, columns: Sequence[str]) -> WeightedSample:
+        """Read these columns, and the weights, of all selected events."""
+        from quasiratio.io import read_sample  # noqa: PLC0415 - keeps --help fast
+
+        return read_sample(table, features=columns, weight=self.weight, selection=self.selection)
+
+
+def chosen_features(
+    wanted: Sequence[str] | None, samples: Sequence[SampleFiles], tables: Sequence[Table]
+) -> list[str]:
+    """Return the features that were asked for, or those that all samples have to offer.
+
+    Samples may have different weights; the columns of neither weight are features by default.
+    """
+    from quasiratio.io import default_features, resolve_features  # noqa: PLC0415 - keeps --help fast
+
+    if wanted:
+        return resolve_features(wanted, tables)
+    offered = [
+        default_features([table], sample.weight, sample.selection)
+        for sample, table in zip(samples, tables, strict=True)
+    ]
+    shared = [name for name in offered[0] if all(name in names for names in offered[1:])]
+    if not shared:
+        labels = " and ".join(repr(table.label) for table in tables)
+        msg = (
+            f"Got {labels}, which share no column to use as a feature by default; expected numeric columns "
+            "of the same name, besides weights and identifiers. Name the features with --features."
+        )
+        raise InvalidInputError(msg)
+    _warn_of_weights(shared)
+    return shared
+
+
+def _warn_of_weights(features: Sequence[str]) -> None:
+    suspects = [name for name in features if _LOOKS_LIKE_A_WEIGHT.search(name)]
+    if suspects:
+        msg = (
+            f"By default {', '.join(map(repr, suspects))} would be learned from like any feature, but may be weights. "
+            "Name the weight with --weight, or the features with --features."
+        )
+        warnings.warn(msg, FeatureWarning, stacklevel=2)
+
+
+def feature_line(features: Sequence[str]) -> str:
+    """Return the line that says which features are in use.
+
+    Example:
+        >>> feature_line(["pt", "eta"])
+        'Features (2): pt, eta'
+    """
+    return f"Features ({len(features)}): {', '.join(features)}"

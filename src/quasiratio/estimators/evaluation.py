@@ -1,0 +1,133 @@
+"""How well a fitted model closes on samples: the numbers behind `quasiratio evaluate`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.errors import SupportWarning
+from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.metrics import (
+    ClosureResult,
+    RatioRisk,
+    WeightDiagnostics,
+    closure,
+    natural_edges,
+    ratio_risk_difference,
+    weight_diagnostics,
+)
+from quasiratio.sample import WeightedSample
+
+__all__ = ["Evaluation", "evaluate_model"]
+
+MODEL = "model"
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model judged on a reference and a target sample.
+
+    Attributes:
+        closure: The reweighted reference against the target, observable by observable; its method is
+            called `"model"`.
+        risk_difference: Risk of the ratio minus the risk of no reweighting at all; negative is better.
+        reference: Diagnostics of the reference's weights.
+        reweighted: Diagnostics of its weights times the ratio.
+        target: Diagnostics of the target's weights.
+        ratios: The ratio at each reference event.
+    """
+
+    closure: ClosureResult
+    risk_difference: RatioRisk
+    reference: WeightDiagnostics
+    reweighted: WeightDiagnostics
+    target: WeightDiagnostics
+    ratios: FloatArray
+
+
+def evaluate_model(
+    model: RatioEstimator | Reweighter,
+    reference: WeightedSample,
+    target: WeightedSample,
+    *,
+    observables: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    n_bins: int = 99,
+) -> Evaluation:
+    """Reweight the reference and compare it with the target in every feature and observable.
+
+    Args:
+        model: A fitted ratio estimator or reweighter.
+        reference: Sample to reweight, with the features of the fit.
+        target: Sample to compare with.
+        observables: More observables, as pairs of values at the reference and at the target events.
+        n_bins: Bins of each observable.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> reference, target = (WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
+        >>> X, y = np.concatenate([reference.features, target.features]), np.repeat([0, 1], 4000)
+        >>> model = qr.DirectRatio(max_steps=200, random_state=0).fit(X, y)
+        >>> entry = evaluate_model(model, reference, target, n_bins=20).closure["x0"]
+        >>> bool(entry["model"].chi_squared.value < 0.2 * entry.reference.chi_squared.value)
+        True
+    """
+    at_reference, members = _predicted(model, reference)
+    at_target = model.predict_ratio(target)
+    chosen = _varying(reference, target) | dict(observables or {})
+    edges: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins))
+    result = closure(reference, {MODEL: at_reference}, target, observables=chosen, edges=edges)
+    if len(members) > 1:
+        edges = {entry.name: entry.edges for entry in result.observables}
+        spread = closure(reference, {MODEL: members}, target, observables=chosen, edges=edges)
+        result = _with_bands(result, spread)
+    return Evaluation(
+        result,
+        ratio_risk_difference(
+            (at_reference, at_target),
+            (np.ones(len(reference)), np.ones(len(target))),
+            weights_reference=reference.weights,
+            weights_target=target.weights,
+        ),
+        weight_diagnostics(reference),
+        weight_diagnostics(reference.weights * at_reference),
+        weight_diagnostics(target),
+        at_reference,
+    )
+
+
+def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
+    """Return the features that have more than one value; the others have nothing to compare."""
+    columns = zip(reference.names, reference.features.T, target.features.T, strict=True)
+    spans = {name: max(a.max(), b.max()) > min(a.min(), b.min()) for name, a, b in columns}
+    constant = [name for name, varies in spans.items() if not varies]
+    if constant:
+        msg = f"Left out of the closure, as they have one value only: {', '.join(map(repr, constant))}."
+        warnings.warn(msg, SupportWarning, stacklevel=3)
+    return {name: name for name in spans if name not in constant}
+
+
+def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
+    if isinstance(model, RatioEstimator) and model.n_members > 1:
+        return model._predict(sample, members=True)
+    return model.predict_ratio(sample), np.empty((0, len(sample)))
+
+
+def _with_bands(result: ClosureResult, spread: ClosureResult) -> ClosureResult:
+    """Take the bands from the members' closure; its mean of ratios is not the ensemble's ratio."""
+    return ClosureResult(
+        tuple(
+            replace(
+                entry, methods=(replace(entry[MODEL], member_band=spread[entry.name][MODEL].member_band),)
+            )
+            for entry in result.observables
+        )
+    )

@@ -1,0 +1,83 @@
+"""Where a model has seen events: the range of each feature in its training data, and who falls outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["OutsideRange", "RangeCount"]
+
+_NOTABLE_FRACTION = 1e-3
+
+
+@dataclass(frozen=True)
+class OutsideRange:
+    """Events outside the training range of one feature.
+
+    Attributes:
+        name: Name of the feature.
+        lowest: Smallest value in the training data.
+        highest: Largest value there.
+        outside: Fraction of the events outside of it.
+        far_outside: Fraction of the events that are farther outside than the range is wide.
+    """
+
+    name: str
+    lowest: float
+    highest: float
+    outside: float
+    far_outside: float
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether more than a thousandth lies outside, or anything far outside."""
+        return self.outside > _NOTABLE_FRACTION or self.far_outside > 0
+
+    def __str__(self) -> str:
+        far = f", {self.far_outside:.3%} farther than the range is wide" if self.far_outside > 0 else ""
+        return f"{self.name!r} ({self.outside:.3%} outside {self.lowest:.5g} .. {self.highest:.5g}{far})"
+
+
+class RangeCount:
+    """Count, chunk by chunk, the events outside the ranges of the training data.
+
+    Args:
+        ranges: Smallest and largest value of each feature, in the order of the features.
+
+    Example:
+        >>> count = RangeCount({"pt": (20.0, 500.0)})
+        >>> count.add(np.array([[30.0], [510.0], [30000.0], [40.0]], dtype=np.float32))
+        >>> print(count.result()[0])
+        'pt' (50.000% outside 20 .. 500, 25.000% farther than the range is wide)
+    """
+
+    def __init__(self, ranges: Mapping[str, tuple[float, float]]) -> None:
+        self.ranges = dict(ranges)
+        self._bounds = np.array([self.ranges[name] for name in self.ranges]).reshape(-1, 2)
+        self._counts = np.zeros((2, len(self.ranges)), dtype=np.int64)
+        self._n_events = 0
+
+    def add(self, features: npt.NDArray[np.float32]) -> None:
+        """Count the events of one chunk, `(n, d)`."""
+        self._n_events += len(features)
+        if not len(features):
+            return
+        lowest, highest = self._bounds[:, 0], self._bounds[:, 1]
+        width = highest - lowest
+        # Most chunks lie inside; then the extremes are all there is to look at.
+        smallest, largest = features.min(axis=0), features.max(axis=0)
+        for column in np.flatnonzero((smallest < lowest) | (largest > highest)):
+            values = features[:, column].astype(np.float64)
+            beyond = np.maximum(lowest[column] - values, values - highest[column])
+            self._counts[:, column] += [int((beyond > 0).sum()), int((beyond > width[column]).sum())]
+
+    def result(self) -> tuple[OutsideRange, ...]:
+        """Return the fractions so far, one entry per feature."""
+        fractions = self._counts / max(self._n_events, 1)
+        return tuple(
+            OutsideRange(name, *bounds, float(fractions[0, column]), float(fractions[1, column]))
+            for column, (name, bounds) in enumerate(self.ranges.items())
+        )

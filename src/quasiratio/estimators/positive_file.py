@@ -1,0 +1,123 @@
+"""A file with negative weights, copied with positive ones beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.positive import PositiveReport, PositiveReweighter
+from quasiratio.io import Table, create_table, parse_expression, read_sample
+from quasiratio.metrics import ClosureResult, closure
+from quasiratio.sample import WeightedSample
+
+__all__ = ["PositiveFile", "make_positive_file"]
+
+_N_BINS = 50
+
+
+@dataclass(frozen=True)
+class PositiveFile:
+    """What was written.
+
+    Attributes:
+        report: What happened to the weights.
+        closure: The sample with the new weights (as `reference`) against the signed one (as `target`); they
+            are the same events, so that a chi-squared well below one per bin is what to expect.
+        n_written: Events in the new file.
+    """
+
+    report: PositiveReport
+    closure: ClosureResult
+    n_written: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        rows = self.closure.table(include_reference=True)
+        return {
+            **asdict(self.report),
+            "gain": self.report.gain,
+            "n_written": self.n_written,
+            "closure": [{key: row[key] for key in ("observable", "chi2_per_dof", "n_dof")} for row in rows],
+        }
+
+
+def make_positive_file(
+    reweighter: PositiveReweighter,
+    table: Table,
+    output: str | os.PathLike[str],
+    *,
+    features: Sequence[str],
+    weight: str,
+    selection: str | None = None,
+    weight_name: str = "weight_positive",
+    resample: bool = False,
+    seed: int = 0,
+    tree: str = "events",
+    progress: Callable[[int, int], None] | None = None,
+) -> PositiveFile:
+    """Fit on the events of a table, and write them with their new weights.
+
+    Args:
+        reweighter: An unfitted reweighter.
+        table: Events with signed weights; features and weights must fit into memory, the rest need not.
+        output: The new file; its suffix says the format.
+        features: Columns whose expectations are kept.
+        weight: Expression of the signed weight.
+        selection: Events to use and to write; all when left out.
+        weight_name: Name of the new column.
+        resample: Write the events that `PositiveReweighter.resample` keeps, instead of all.
+        seed: Seed of the resampling.
+        tree: Name of the tree, for ROOT files.
+        progress: Called after each chunk with the events done and the events at most.
+
+    Example:
+        >>> import tempfile
+        >>> from quasiratio.io import open_table
+        >>> rng = np.random.default_rng(0)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/in.npz", x=rng.normal(size=4000), w=rng.choice([1.0, 1.0, 1.0, -1.0], 4000))
+        ...     done = make_positive_file(
+        ...         PositiveReweighter(max_steps=100, random_state=0), open_table(f"{directory}/in.npz"),
+        ...         f"{directory}/out.npz", features=["x"], weight="w",
+        ...     )
+        ...     next(open_table(f"{directory}/out.npz").chunks())["weight_positive"].min() >= 0
+        True
+    """
+    if weight_name in table.columns:
+        msg = (
+            f"Got {weight_name!r} as the new column, but {table.label!r} has such a column; expected a name that is "
+            "free. Choose another with --weight-name."
+        )
+        raise InvalidInputError(msg)
+    sample = read_sample(table, features=features, weight=weight, selection=selection)
+    sample.require_positive_sum("sample")
+    reweighter.fit(sample, sample.weights)
+    after = WeightedSample(sample, np.asarray(reweighter.predict_weights(sample, sample.weights)))
+    agreement = closure(after, {}, sample, n_bins=_N_BINS)
+    kept, new_weights = np.ones(len(sample), dtype=bool), after.weights
+    if resample:
+        drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(seed))
+        kept = np.zeros(len(sample), dtype=bool)
+        kept[drawn.kept] = True
+        new_weights = np.zeros(len(sample))
+        new_weights[drawn.kept] = drawn.weights
+    condition = parse_expression(selection) if selection else None
+    n_read = 0
+    with create_table(
+        output, tree=tree, inputs=[table], metadata={"quasiratio": {"weight": weight}}
+    ) as writer:
+        for chunk in table.chunks(selection=condition):
+            n_events = len(next(iter(chunk.values())))
+            here = slice(n_read, n_read + n_events)
+            mask = kept[here]
+            columns = chunk if mask.all() else {name: values[mask] for name, values in chunk.items()}
+            writer.append({**columns, weight_name: new_weights[here][mask]})
+            n_read += n_events
+            if progress is not None:
+                progress(n_read, table.n_events)
+    return PositiveFile(reweighter.report_, agreement, int(kept.sum()))

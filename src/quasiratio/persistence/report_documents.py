@@ -1,0 +1,94 @@
+"""Features, training data and reports of a fit, as they stand in `model.json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from quasiratio.persistence.document import Count, Document, Measured, Name, refuse_if
+
+__all__ = [
+    "CandidateRowDocument",
+    "FeaturesDocument",
+    "FingerprintDocument",
+    "PositiveReportDocument",
+    "ReportDocument",
+    "RiskDocument",
+    "SupportDocument",
+]
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class FeaturesDocument(Document):
+    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well."""
+
+    count: Count
+    names: list[Name] | None
+    from_frame: bool
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            self.names is not None and len(self.names) != self.count,
+            "the number of names is not the number of features",
+        )
+        refuse_if(self.names is None and self.from_frame, "a frame has names")
+        return self
+
+
+class FingerprintDocument(Document):
+    """What the training data were."""
+
+    n_events: Count
+    sum_of_weights: float
+    ranges: dict[Name, Annotated[list[float], Field(min_length=2, max_length=2)]]
+    sha256: Sha256
+
+
+class SupportDocument(Document):
+    """`SupportDiagnostic`."""
+
+    outside_range: dict[Name, Measured]
+    largest_supported_ratio: Measured
+    beyond_support: Measured
+    n_reference: int
+
+
+class RiskDocument(Document):
+    """`RatioRisk`."""
+
+    value: Measured
+    error: Measured
+
+
+class CandidateRowDocument(Document):
+    """`CandidateRow`."""
+
+    name: Name
+    risk: RiskDocument
+    difference: RiskDocument
+    weight: Measured
+
+
+class ReportDocument(Document):
+    """`AutoReport`."""
+
+    rows: list[CandidateRowDocument]
+    best: Name
+    dropped: list[Name]
+    stacked_risk: Measured
+    single_risk: Measured
+    reason: Name
+
+
+class PositiveReportDocument(Document):
+    """`PositiveReport`."""
+
+    negative_fraction_before: Measured
+    negative_fraction_after: Measured
+    negative_density_fraction: Measured
+    flattened_fraction: Measured
+    effective_size_before: Measured
+    effective_size_after: Measured

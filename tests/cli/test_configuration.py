@@ -1,0 +1,210 @@
+"""The configuration of a fit: files with line numbers, options on top, and anything at all as input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quasiratio.cli.configuration import FitConfiguration, fit_configuration, partial_configuration
+from quasiratio.cli.configuration_text import configuration_text
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.by_name import METHODS, estimator_by_name
+
+SAMPLES = "reference: a.root:events\ntarget: [b.root, c.root]\noutput: model\n"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "fit.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_holds_everything_and_options_override_it(tmp_path: Path) -> None:
+    path = written(tmp_path, SAMPLES + "members: 4\nlearning-rate: 1e-3\nfeatures: pt\nseed:\n")
+    configuration = fit_configuration(path, {"members": 8})
+    assert configuration.reference == ["a.root:events"]
+    assert configuration.target == ["b.root", "c.root"]
+    assert (configuration.members, configuration.learning_rate, configuration.seed) == (8, 1e-3, 0)
+    assert configuration.features == ["pt"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_takes_the_parameters_of_its_configuration(method: str) -> None:
+    options = {
+        "reference": "a.npz",
+        "target": "b.npz",
+        "output": "m",
+        "method": method,
+        "steps": 7,
+        "members": 3,
+    }
+    configuration = fit_configuration(None, options)
+    estimator = estimator_by_name(method, **configuration.estimator_parameters())
+    parameters = estimator.get_params()
+    assert (parameters["max_steps"], parameters["n_members"], parameters["random_state"]) == (7, 3, 0)
+    assert type(estimator)(random_state=0, max_steps=7, n_members=3).get_params() == parameters
+
+
+def test_the_defaults_shown_are_those_of_the_estimator() -> None:
+    own = estimator_by_name("sign-resolved").get_params()
+    names = {"members": "n_members", "steps": "max_steps"}
+    shared = {key: names.get(key, key) for key in FitConfiguration.model_fields}
+    for key, name in shared.items():
+        if name in own and key != "seed":
+            assert FitConfiguration.model_fields[key].default == own[name], key
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("membrs: 3", "unknown key 'membrs' in line 4 of"),
+        ("membrs: 3", "the nearest is 'members'"),
+        ("\n# comment\nmembers: many", "Got members = 'many' in line 6 of"),
+        ("members: many", "expected a whole number of at least 1"),
+        ("members: true", "Got members = True in line 4"),
+        ("members: 2.5", "Got members = 2.5 in line 4"),
+        ("seed: -1", "expected a whole number from 0"),
+        ("learning_rate: .inf", "expected a positive number"),
+        ("learning_rate: fast", "expected a positive number"),
+        ("validation_fraction: 1", "expected a number between 0 and 1"),
+        ("hidden_layers: [64, wide]", "expected a list of widths"),
+        ("method: magic", "expected one of sign-resolved, rosmm, direct, auto"),
+        ("weight: 3", "expected an expression of columns"),
+        ("weight: [w]", "expected an expression of columns"),
+        ("features: {}", "expected names or patterns"),
+        ("normalize: 1", "expected true or false"),
+        ("loss: bce", "Got loss = 'bce' in line 4"),
+        ("loss: bce", "expected the method 'direct'"),
+        ("tune: coefficients", "expected one of none, all with this method"),
+        ("output: again", "line 4 the key 'output' stands for the second time"),
+        ("members: [", "line 4"),
+        ("members: : 3", "line 4"),
+        ("\tmembers: 3", "line 4"),
+        ("features: [*_pt]", "patterns in quotes"),
+        ("features: &a [*a, *a]", "an anchor (&), an alias (*)"),
+        ("features: !!python/object/apply:os.system [ls]", "a tag (!)"),
+        ("features: " + "[" * 40, "nested too deeply"),
+        ("seed: 0x" + "f" * 9999, "Got seed = a very large number"),
+        ("seed: 2024-99-99", "the value of 'seed' cannot be read"),
+        ("? [a]\n: 1", "line 4 a key is no plain word"),
+        ("null: 1", "unknown key 'null' in line 4"),
+        ("---\nseed: 1", "line 4"),
+        ("seed: \x01", "a character that YAML does not allow"),
+    ],
+)
+def test_says_which_line_is_wrong(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        fit_configuration(written(tmp_path, SAMPLES + text), {})
+    assert sentence in str(error.value)
+
+
+def test_a_list_is_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="line 1 the file is no mapping"):
+        fit_configuration(written(tmp_path, "- 1\n- 2\n"), {})
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"\xff\xfe\x00", "no UTF-8 text"),
+        (b"a" * 1_000_001, "more than a megabyte"),
+        (None, "cannot be read"),
+    ],
+)
+def test_refuses_what_is_no_text_file(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "fit.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=sentence):
+        fit_configuration(path, {})
+
+
+def test_a_wrong_option_is_named_as_an_option(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"Got --batch-size 0; expected"):
+        fit_configuration(written(tmp_path, SAMPLES + "batch_size: 100"), {"batch_size": 0})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "Got no REFERENCE; expected a file"),
+        ({"reference": "a.npz"}, "Got no TARGET; expected a file"),
+        ({"reference": "a.npz", "target": "b.npz"}, "Got no -o OUTPUT; expected a path"),
+    ],
+)
+def test_says_what_is_missing(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidInputError, match=sentence):
+        fit_configuration(None, options)
+
+
+def test_the_printed_configuration_is_valid_and_keeps_what_was_given(tmp_path: Path) -> None:
+    given = {"features": ["pt", "jet_*"], "weight": "w * 2", "members": 8, "target": ["a.root", "b.root"]}
+    text = configuration_text(partial_configuration(None, given))
+    configuration = fit_configuration(written(tmp_path, text), {})
+    assert {key: getattr(configuration, key) for key in given} == given
+    for key in FitConfiguration.model_fields:
+        assert f"\n{key}: " in text or f"\n# {key}: " in text
+
+
+def test_every_suggestion_of_the_printed_configuration_is_valid(tmp_path: Path) -> None:
+    keys = tuple(FitConfiguration.model_fields)
+    lines = configuration_text({"method": "direct"}).splitlines()
+    uncommented = [
+        line.removeprefix("# ") if line.removeprefix("# ").startswith(keys) else line for line in lines
+    ]
+    text = "\n".join(line for line in uncommented if not line.startswith("sign-resolved, rosmm"))
+    values = yaml.safe_load(text)
+    assert set(values) == set(FitConfiguration.model_fields)
+    fit_configuration(written(tmp_path, text), {})
+
+
+def test_a_wrong_value_is_not_printed() -> None:
+    with pytest.raises(InvalidInputError, match="Got --members 0"):
+        partial_configuration(None, {"members": 0})
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+TREES = st.recursive(
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+KEYS = st.sampled_from([*FitConfiguration.model_fields, "learning-rate", "membrs", "", "<<"]) | st.text(
+    max_size=10
+)
+
+
+@given(st.dictionaries(KEYS, TREES, max_size=6))
+def test_any_values_give_a_configuration_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, object]
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "fit.yaml"
+    path.write_text(SAMPLES + yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    message = ""
+    try:
+        configuration = fit_configuration(path, {})
+        estimator_by_name(configuration.method, **configuration.estimator_parameters())
+    except InvalidInputError as error:
+        message = str(error)
+    assert message == "" or "; expected" in message or " line " in message
+
+
+@given(
+    st.binary(max_size=200)
+    | st.text(max_size=200).map(lambda text: (SAMPLES + text).encode("utf-8", "replace"))
+)
+def test_any_bytes_give_a_configuration_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "fit.yaml"
+    path.write_bytes(content)
+    message = "Got no error"
+    try:
+        fit_configuration(path, {})
+    except InvalidInputError as error:
+        message = str(error)
+    assert message.startswith("Got ")
