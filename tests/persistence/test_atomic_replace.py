@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,15 +164,23 @@ from pathlib import Path
 from quasiratio.persistence import atomic_replace
 if sys.argv[2] == "two steps":
     atomic_replace._exchange = lambda *_: False
-for round in range(20):
+for round in range(12):
     files = {name: sys.argv[3].encode() * 1000 for name in "ab"}
     atomic_replace.write_directory(Path(sys.argv[1], "model"), files, require_replaceable=lambda _: None)
 """
 
 
-def _read(directory: int, name: str) -> bytes:
-    with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=directory), "rb") as file:
-        return file.read()
+def _read_together(directory: Path) -> list[bytes]:
+    """Read both files of the directory that has the name now."""
+    anchor = os.open(directory, os.O_RDONLY)
+    try:
+        contents = []
+        for name in "ab":
+            with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=anchor), "rb") as file:
+                contents.append(file.read())
+        return contents
+    finally:
+        os.close(anchor)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no directory descriptors there")
@@ -179,26 +189,19 @@ def test_several_processes_never_mix_their_files(tmp_path: Path, way: str) -> No
         subprocess.Popen([sys.executable, "-c", MANY, str(tmp_path), way, letter], stderr=subprocess.PIPE)
         for letter in "xyz"
     ]
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        descriptor = None
-        try:  # hold on to one directory, as a reader with relative names would
-            descriptor = os.open(tmp_path / "model", os.O_RDONLY)
-            parts = [_read(descriptor, name) for name in "ab"]
-        except FileNotFoundError:  # not there yet, or replaced and removed while reading
-            continue
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
-        assert parts[0] == parts[1]
-        seen.add(parts[0][:1])
-    for writer in writers:
-        assert writer.communicate()[1] == b""
-        assert writer.returncode == 0
+    try:
+        while any(writer.poll() is None for writer in writers):
+            time.sleep(0.001)  # leave the processor to the writers
+            with contextlib.suppress(FileNotFoundError):  # not there yet, or removed while reading
+                assert len(set(_read_together(tmp_path / "model"))) == 1
+    finally:
+        for writer in writers:
+            writer.kill()
+        results = [(writer.communicate()[1], writer.returncode) for writer in writers]
+    assert results == [(b"", 0)] * 3
     final = content(tmp_path / "model")
     assert final["a"] == final["b"]
     assert names(tmp_path) == ["model"]
-    assert seen
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc there")

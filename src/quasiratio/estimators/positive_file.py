@@ -85,7 +85,7 @@ def make_positive_file(
         ...         PositiveReweighter(max_steps=100, random_state=0), open_table(f"{directory}/in.npz"),
         ...         f"{directory}/out.npz", features=["x"], weight="w",
         ...     )
-        ...     next(open_table(f"{directory}/out.npz").chunks())["weight_positive"].min() >= 0
+        ...     bool(next(open_table(f"{directory}/out.npz").chunks())["weight_positive"].min() >= 0)
         True
     """
     if weight_name in table.columns:
