@@ -85,18 +85,22 @@ def test_one_member_sees_the_data_as_they_are() -> None:
     assert torch.equal(member_weights(weights, 1, seeded(0)), weights[None])
 
 
-def test_members_see_poisson_copies_of_the_events() -> None:
-    weights = torch.where(torch.arange(20000) % 4 == 0, -0.5, 2.0).double()
-    drawn = member_weights(weights, 4, seeded(0))
-    counts = drawn / weights
+def test_members_see_balanced_poisson_copies_of_the_events() -> None:
+    n_events, n_members = 20000, 4
+    weights = torch.where(torch.arange(n_events) % 4 == 0, -0.5, 2.0).double()
+    counts = member_weights(weights, n_members, seeded(0)) / weights
     assert torch.equal(counts, counts.round())
     assert bool((counts >= 0).all())
-    error = 1 / np.sqrt(20000)
+    assert torch.equal(counts.sum(dim=0), torch.full((n_events,), float(n_members), dtype=torch.float64))
+    error = 5 / np.sqrt(n_events)
     for member in counts:
-        assert abs(float(member.mean()) - 1) < 5 * error
-        assert abs(float(member.var()) - 1) < 5 * np.sqrt(3) * error  # Var of (k - 1)^2 for Poisson(1) is 3
+        assert abs(float(member.mean()) - 1) < error
+        assert abs(float(member.var()) - (1 - 1 / n_members)) < 2 * error
     for one, other in itertools.combinations(counts, 2):
-        assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 5 * error
+        correlation = float(torch.corrcoef(torch.stack([one, other]))[0, 1])
+        assert abs(correlation + 1 / (n_members - 1)) < error
+    # What `return_std` estimates, the variance across members, is that of independent Poisson counts.
+    assert abs(float(counts.var(dim=0).mean()) - 1) < 2 * error
 
 
 @given(

@@ -43,6 +43,7 @@ class Evaluation:
         reweighted: Diagnostics of its weights times the ratio.
         target: Diagnostics of the target's weights.
         ratios: The ratio at each reference event.
+        target_ratios: The ratio at each target event.
     """
 
     closure: ClosureResult
@@ -51,6 +52,7 @@ class Evaluation:
     reweighted: WeightDiagnostics
     target: WeightDiagnostics
     ratios: FloatArray
+    target_ratios: FloatArray
 
 
 def evaluate_model(
@@ -101,6 +103,7 @@ def evaluate_model(
         weight_diagnostics(reference.weights * at_reference),
         weight_diagnostics(target),
         at_reference,
+        at_target,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 __all__ = ["DataFingerprint", "data_fingerprint"]
 
@@ -46,6 +47,7 @@ def data_fingerprint(
     if labels is not None:
         checksum.update(np.ascontiguousarray(labels, dtype="u1").data)
     checksum.update(np.ascontiguousarray(weights, dtype="<f8").data)
-    lowest, highest = features.min(axis=0).tolist(), features.max(axis=0).tolist()
+    columns = torch.from_numpy(features)  # NumPy is slow along the long axis of a narrow matrix
+    lowest, highest = columns.amin(dim=0).tolist(), columns.amax(dim=0).tolist()
     ranges = {name: (low, high) for name, low, high in zip(names, lowest, highest, strict=True)}
     return DataFingerprint(len(features), float(weights.sum()), ranges, checksum.hexdigest())

@@ -43,7 +43,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
         epoch_size: Training events between two validations; by default a twentieth of the fit.
         weight_decay: Decoupled weight decay.
-        n_members: Networks in the ensemble. Each sees its own Poisson bootstrap of the data.
+        n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
         validation_fraction: Share of the events held out when `fit` gets no `validation`.
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.

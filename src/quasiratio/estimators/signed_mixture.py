@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.coefficients import tune_coefficients
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
-from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
 from quasiratio.losses import Bce, RatioLoss
 from quasiratio.ratios import SignedMixtureModel, sign_classes
 from quasiratio.ratios.signed_mixture import SignPair, sign_pairs
-from quasiratio.training import Pool, RatioObjective, normalized_per_group
+from quasiratio.training import Pool, RatioObjective, TrainingHistory, normalized_per_group
 
 __all__ = ["SignedMixtureRatio"]
+
+
+class _Start(NamedTuple):
+    """Where tuning begins: trained sub-ratios, how they were trained, and with which seed."""
+
+    model: SignedMixtureModel
+    history: TrainingHistory
+    seed: int
 
 
 @dataclass(eq=False, repr=False)
@@ -62,6 +74,65 @@ class SignedMixtureRatio(SingleModelRatio):
     tune_loss: str | RatioLoss = "pare"
     balanced_draw: bool = False
 
+    def tuned(
+        self,
+        tune: Literal["coefficients", "all"],
+        X: Any,  # noqa: ANN401 - arrays and frames; scikit-learn's name
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        validation: tuple[Any, npt.ArrayLike, npt.ArrayLike | None] | None = None,
+    ) -> SignedMixtureRatio:
+        """Return a tuned copy of this fitted estimator, whose sub-ratios need not be learned again.
+
+        What a new fit with `tune` would give, up to the order of the batches; this estimator stays as it is.
+
+        Args:
+            tune: `"coefficients"` (RoSMM_c) or `"all"` (RoSMM_r).
+            X: Features of the fit.
+            y: Labels of the fit.
+            sample_weight: Weights of the fit.
+            validation: Validation events of the fit.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
+            >>> y, w = np.repeat([0, 1], 1000), np.tile([1.0, 1.0, 1.0, -1.0], 500)
+            >>> fitted = SignedMixtureRatio(max_steps=50, random_state=0).fit(X, y, sample_weight=w)
+            >>> fitted.tuned("coefficients", X, y, w).tuning_history_.stage
+            'tune-coefficients:pare'
+        """
+        check_is_fitted(self)
+        result: SignedMixtureRatio = clone(self).set_params(tune=tune)
+        checked_tune(tune, ("coefficients", "all"), self.tune_loss)
+        model: Any = copy.deepcopy(self.model_)
+        result._start = _Start(model, self.history_, self.seed_)
+        try:
+            return result.fit(X, y, sample_weight, validation)
+        finally:
+            del result._start
+
+    def predict_sub_ratios(self, X: Any) -> dict[SignPair, npt.NDArray[np.float64]]:  # noqa: ANN401
+        r"""Return the sub-ratios $r_{ab}(x) = p_{1b}(x) / p_{0a}(x)$ by their signs $(a, b)$.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> X, y = rng.normal(size=(2000, 1)), np.repeat([0, 1], 1000)
+            >>> w = np.where((y == 1) & (rng.random(2000) < 0.2), -1.0, 1.0)
+            >>> model = SignedMixtureRatio(max_steps=50, random_state=0).fit(X, y, sample_weight=w)
+            >>> sorted(model.predict_sub_ratios(X))
+            [(1, -1), (1, 1)]
+        """
+        check_is_fitted(self)
+        features = checked_features(self, X, reset=False)
+        model: Any = self.model_
+        log_ratios: dict[SignPair, npt.NDArray[np.float64]] = model.predict_log_ratios(features)
+        return {pair: np.exp(values) for pair, values in log_ratios.items()}
+
+    def _new_seed(self) -> int:
+        """Draw the seed of a fit; tuning keeps that of the fit before, and with it the same held-out events."""
+        start: _Start | None = getattr(self, "_start", None)
+        return start.seed if start else super()._new_seed()
+
     def _widths(self) -> Sequence[int]:
         """Return hidden layers half as wide by default: there are up to four networks."""
         widths = super()._widths()
@@ -73,6 +144,19 @@ class SignedMixtureRatio(SingleModelRatio):
 
     def _train(self, fit: Fit) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
+        start: _Start | None = getattr(self, "_start", None)
+        model, history = start[:2] if start else self._train_sub_ratios(fit)
+        histories = [history]
+        if tune == "coefficients":
+            histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
+        elif tune == "all":
+            histories.append(tune_all(model, fit, loss))
+        self.pairs_ = model.pairs
+        coefficients = model.fixed_where_certain(model.coefficients.detach())
+        self.coefficients_ = coefficients.cpu().numpy().astype(np.float64)
+        return TrainedModel(model, tuple(histories))
+
+    def _train_sub_ratios(self, fit: Fit) -> tuple[SignedMixtureModel, TrainingHistory]:
         _, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
         pairs = sign_pairs(present)
         rng = np.random.default_rng(self.seed_) if self.balanced_draw else None
@@ -82,15 +166,7 @@ class SignedMixtureRatio(SingleModelRatio):
         network = fit.network(1, n_per_member=len(pairs))
         coefficients = _coefficients(fit.member_weights, fit.tensor(fit.train_events.labels))
         model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients).to(fit.device)
-        histories = [fit.train(model.network, RatioObjective(Bce()), training, validation)]
-        if tune == "coefficients":
-            histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
-        elif tune == "all":
-            histories.append(tune_all(model, fit, loss))
-        self.pairs_ = pairs
-        coefficients = model.fixed_where_certain(model.coefficients.detach())
-        self.coefficients_ = coefficients.cpu().numpy().astype(np.float64)
-        return TrainedModel(model, tuple(histories))
+        return model, fit.train(model.network, RatioObjective(Bce()), training, validation)
 
 
 def _coefficients(weights: Tensor, labels: Tensor) -> Tensor:

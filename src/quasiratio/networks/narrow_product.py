@@ -23,6 +23,8 @@ def narrow_product(hidden: Tensor, weight: Tensor) -> Tensor:
         >>> torch.equal(narrow_product(hidden, weight), hidden @ weight)
         True
     """
+    if not torch.is_grad_enabled():
+        return _NarrowProduct.forward(hidden, weight)
     result: Tensor = _NarrowProduct.apply(hidden, weight)  # type: ignore[no-untyped-call]
     return result
 

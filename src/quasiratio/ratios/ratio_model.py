@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RatioModel", "RatioPredictions", "RatioValues", "RatioView"]
 
-_CHUNK_ROWS = 2**13
+_CHUNK_ROWS = 2**15
 
 
 class RatioValues(NamedTuple):

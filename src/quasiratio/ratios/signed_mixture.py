@@ -19,6 +19,9 @@ from torch import Tensor, nn
 from quasiratio.ratios.ratio_model import RatioModel, RatioValues
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from quasiratio.networks import FeatureScaling, StackedMlp
     from quasiratio.ratios.sign_partition import SignClass
 
@@ -26,6 +29,8 @@ __all__ = ["SignedMixtureModel", "recombine", "sign_pairs"]
 
 SignPair = tuple[int, int]
 """Sign of the reference part, sign of the target part."""
+
+_CHUNK_ROWS = 2**13
 
 
 def sign_pairs(present: Sequence[SignClass]) -> tuple[SignPair, ...]:
@@ -110,6 +115,19 @@ class SignedMixtureModel(RatioModel):
         n_members = len(outputs) // len(self.pairs)
         by_pair = outputs[..., 0].view(n_members, len(self.pairs), -1)
         return {pair: by_pair[:, index] for index, pair in enumerate(self.pairs)}
+
+    @torch.inference_mode()
+    def predict_log_ratios(
+        self, features: npt.NDArray[np.float32]
+    ) -> dict[SignPair, npt.NDArray[np.float64]]:
+        """Return the sub-log-ratios of all members together at the `(n, d)` raw features, in chunks."""
+        device = self.scaling.mean.device
+        parts = []
+        for start in range(0, len(features), _CHUNK_ROWS):
+            inputs = self.scaling(torch.tensor(features[start : start + _CHUNK_ROWS], device=device))
+            parts.append(self.average(self.outputs(inputs).double()).cpu())
+        found = self.log_ratios(torch.cat(parts, dim=1))
+        return {pair: values[0].numpy() for pair, values in found.items()}
 
     def coefficients_of(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return $c_0$ and $c_1$ of each member, or their mean where `outputs` are those of one."""

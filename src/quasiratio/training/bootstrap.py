@@ -1,4 +1,4 @@
-"""Poisson bootstrap: the members of an ensemble see the data as if it had been drawn again."""
+"""Balanced Poisson bootstrap: the members of an ensemble see the data as if it had been drawn again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,21 @@ __all__ = ["member_weights", "normalized_per_group"]
 def member_weights(weights: Tensor, n_members: int, generator: torch.Generator) -> Tensor:
     r"""Return the weights of each member, `(n_members, n)`.
 
-    One member sees the data as they are. With more, every event counts $\mathrm{Poisson}(1)$ times in each
-    member, independently, so that the spread between members contains the statistical error of the data.
+    One member sees the data as they are. With more, every event counts $k_m \sim \mathrm{Poisson}(1)$ times in
+    member $m$, on the condition that $\sum_m k_m = K$: all $K$ members together see every event $K$ times. So
+    the spread between members contains the statistical error of the data, while their mean has (to first
+    order) no noise of the bootstrap; independent counts would add $1/K$ of that error's square to the mean.
+    Since $\mathrm{Var}(k_m) - \mathrm{Cov}(k_m, k_n) = 1$, the variance across members (with $K - 1$ in the
+    denominator) expects the same as with independent counts.
     """
     if n_members == 1:
         return weights[None].clone()
-    rates = torch.ones_like(weights)
-    return torch.stack([weights * torch.poisson(rates, generator=generator) for _ in range(n_members)])
+    counts = torch.zeros(n_members, len(weights), dtype=weights.dtype, device=weights.device)
+    one = torch.ones(1, dtype=weights.dtype, device=weights.device).expand(1, len(weights))
+    for _ in range(n_members):
+        drawn = torch.randint(n_members, (1, len(weights)), generator=generator, device=weights.device)
+        counts.scatter_add_(0, drawn, one)
+    return counts.mul_(weights)
 
 
 def normalized_per_group(weights: Tensor, group: Tensor, *, n_groups: int = 2) -> Tensor:
