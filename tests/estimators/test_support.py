@@ -161,3 +161,12 @@ def test_fits_of_well_supported_toys_do_not_warn(toy, n: int, seed: int) -> None
         )
     assert model.support_.warning == ""
     assert set(model.support_.outside_range) == {"x0", "x1"}
+
+
+@pytest.mark.parametrize("ratio", [0.0, np.inf])
+def test_ratios_of_a_failed_fit_are_counted_without_a_numerical_warning(ratio: float) -> None:
+    x = np.linspace(0.0, 1.0, 200)
+    ratios = np.where(x > 0.5, ratio, 0.0)
+    support = diagnose_support(["x"], arrays(x, ratios), arrays(x, ratios))
+    assert support.beyond_support == 0.0  # the largest ratio is that of reference events
+    assert support.outside_range == {"x": 0.0}

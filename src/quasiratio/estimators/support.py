@@ -79,7 +79,10 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
     largest = float(sizes[top].min())
     beyond = float(abs_weights[np.abs(target_ratio) > largest].sum()) / total
     reweighted = np.abs(reference_weights * reference_ratio)
-    stood_for = float(reweighted[top].sum() / reweighted.sum())
+    reweighted_total = float(reweighted.sum())
+    # Where all ratios vanish, or some are infinite (a risk that ran away), the largest stand for everything.
+    is_usual = 0.0 < reweighted_total < np.inf
+    stood_for = float(reweighted[top].sum()) / reweighted_total if is_usual else 1.0
     return SupportDiagnostic(
         {name: float(f) for name, f in zip(names, fractions, strict=True)},
         largest,
