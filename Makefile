@@ -5,13 +5,14 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs figures clean
 
 help:
-	@echo "make demo    two signed samples, four methods, two figures in demo/"
+	@echo "make demo    two signed samples, four methods, figures and report.html in demo/"
 	@echo "make test    all tests, doctests and the code of the documentation"
 	@echo "make lint    ruff, mypy, import-linter, repo-review"
 	@echo "make docs    the documentation in site/"
+	@echo "make figures the figures of its tutorials, each by the code of its page"
 	@echo "make bench   accuracy and speed, written to docs/benchmarks.md"
 	@echo "make clean   removes .venv and everything that was built"
 
@@ -34,6 +35,9 @@ bench: .venv/installed-dev
 
 docs: .venv/installed-dev
 	$(BIN)/mkdocs build --strict
+
+figures: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs_extensions.draw_figures
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("quasiratio needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'

@@ -18,6 +18,7 @@ from quasiratio.errors import DivergenceWarning, NegativeDensityWarning, Negativ
 
 METHODS = ["MLP, BCE", "RoSMM", "REVERT", "sign-resolved", "exact ratio"]
 FIGURES = ["closure.pdf", "closure.png", "ratio.pdf", "ratio.png"]
+WRITTEN = sorted([*FIGURES, "report.html"])
 SMALL = ["demo", "--events", "2000", "--steps", "20"]
 
 
@@ -77,8 +78,8 @@ def test_prints_the_table_and_writes_the_figures(tmp_path: Path) -> None:
     for heading in ("chi2/ndof", "D_S2", "time (s)"):
         assert heading in outcome.stdout
     assert "Note: MLP, BCE" in outcome.stdout
-    assert sorted(path.name for path in directory.iterdir()) == FIGURES
-    for name in FIGURES:
+    assert sorted(path.name for path in directory.iterdir()) == WRITTEN
+    for name in WRITTEN:
         assert str(directory / name) in outcome.stdout.replace("\n", "")
     assert [line.split(" in ")[0] for line in outcome.stderr.splitlines()] == [
         f"fitted {method}" for method in METHODS[:-1]
@@ -99,7 +100,12 @@ def test_real_process_writes_plain_lines(tmp_path: Path) -> None:
         False,
         False,
     )
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FIGURES
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == WRITTEN
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    command = " ".join(["quasiratio", *SMALL, "--output out --seed 3"])
+    for part in ("Demo: a ratio with a sign", "sign-resolved"):
+        assert part in page
+    assert all(word in page for word in command.split())
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
             for name in ("pt", "eta", "pt_eta", "max_pt_eta")
             for suffix in ("pdf", "png")
         ]
-        + ["mine.txt", "results.json"]
+        + ["mine.txt", "report.html", "results.json"]
     )
     values = json.loads(Path("report/results.json").read_text())
     rows = {(row["observable"], row["method"]): row["chi2_per_dof"] for row in values["closure"]}

@@ -341,6 +341,7 @@ def test_names_of_any_kind_pass_through_everything(columns: Columns) -> None:
         "closure-eta_.._x.png",
         "closure-p_b_b.pdf",
         "closure-p_b_b.png",
+        "report.html",
         "results.json",
     ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quasiratio.cli.output_directory import create_output_directory, require_output_directory
+from quasiratio.cli.repeat_command import repeat_command
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,18 +21,20 @@ __all__ = ["demo"]
 
 _MIN_EVENTS, _MAX_EVENTS = 1_000, 10_000_000
 _MAX_SEED = 2**32 - 1
-_RADIUS = "Radius $r$"
 
 
 def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of the figures.")] = Path("demo"),
+    context: typer.Context,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of report and figures.")] = Path(
+        "demo"
+    ),
     seed: Annotated[int, typer.Option(help="Seed of the samples and the fits.")] = 0,
     events: Annotated[int, typer.Option(help="Training events per class, and test events.")] = 200_000,
     steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 600,
 ) -> None:
     """Compare four methods on a toy with negative density.
 
-    Takes about a minute. Prints a table and writes closure.png, closure.pdf, ratio.png and ratio.pdf.
+    Takes about a minute. Prints a table and writes report.html, and the figures closure and ratio as PNG and PDF.
     """
     _require_between("--events", events, _MIN_EVENTS, _MAX_EVENTS)
     _require_between("--seed", seed, 0, _MAX_SEED)
@@ -48,8 +51,11 @@ def demo(
     console.print(_table(result))
     for note in result.notes:
         console.print(f"Note: {note}", style="dim", highlight=False)
-    paths = _write_figures(result, create_output_directory(output))
-    console.print("Figures: " + ", ".join(str(path) for path in paths), highlight=False, soft_wrap=True)
+    figures, report_path = _write(
+        result, create_output_directory(output), command=repeat_command(context), seed=seed, max_steps=steps
+    )
+    console.print("Figures: " + ", ".join(str(path) for path in figures), highlight=False, soft_wrap=True)
+    console.print(f"Report: {report_path}", highlight=False, soft_wrap=True)
 
 
 def _require_between(option: str, value: int, lowest: int, highest: int) -> None:
@@ -80,11 +86,15 @@ def _table(result: DemoResult) -> Table:
     return table
 
 
-def _write_figures(result: DemoResult, directory: Path) -> tuple[Path, ...]:
-    from quasiratio.plots import closure_figure, ratio_figure, save_figure  # noqa: PLC0415 - keeps --help fast
+def _write(
+    result: DemoResult, directory: Path, *, command: str, seed: int, max_steps: int
+) -> tuple[list[Path], Path]:
+    from quasiratio.cli.demo_report import demo_pictures, demo_report  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.plots import save_figure  # noqa: PLC0415
+    from quasiratio.report import write_report  # noqa: PLC0415
 
-    title = f"Signed Gaussian mixtures, {result.n_events} events per class"
-    methods = [curve.name for curve in result.curves]
-    closure = closure_figure(result.closure, label=_RADIUS, title=title, methods=methods)
-    ratio = ratio_figure(result.curves, result.exact_curve, label=_RADIUS, title=title, band="68% of angles")
-    return save_figure(closure, directory / "closure") + save_figure(ratio, directory / "ratio")
+    pictures = demo_pictures(result)
+    figures = [path for name, one in pictures.items() for path in save_figure(one.figure, directory / name)]
+    report = demo_report(result, pictures=pictures, command=command, seed=seed, max_steps=max_steps)
+    write_report(report, directory / "report.html")
+    return figures, directory / "report.html"

@@ -20,6 +20,7 @@ from quasiratio.cli.options import (
 )
 from quasiratio.cli.output_directory import require_output_directory
 from quasiratio.cli.printing import Printer
+from quasiratio.cli.repeat_command import repeat_command
 from quasiratio.cli.samples import SampleFiles, feature_line
 from quasiratio.errors import InvalidInputError
 
@@ -30,11 +31,12 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
     reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Target: file, pattern or comma list.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Directory of figures and results.json.")
+        Path, typer.Option("-o", "--output", metavar="DIR", help="Directory of report, figures and numbers.")
     ],
     observables: Annotated[
         list[str] | None,
@@ -51,7 +53,7 @@ def evaluate(
 ) -> None:
     """Compare the reweighted reference with the target, observable by observable.
 
-    Prints a table, and writes results.json and a figure per observable. Weights and selection are those of the
+    Prints a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
     fit unless options name others; events that the fit has not seen make the stronger test.
     """
     if not 1 <= bins <= 10_000:
@@ -76,13 +78,14 @@ def evaluate(
         SampleFiles(split_files(target), target_weight or weight or notes.target.weight, chosen, tree),
         split_list(observables) or [],
         bins,
+        repeat_command(context),
     )
     printer = Printer(as_json=as_json, quiet=quiet)
     printer.line(feature_line(loaded.features))
     result, values = run_evaluation(given, output)
     printer.result(values)
     _print(printer, result)
-    printer.line(f"Written: {output}")
+    printer.line(f"Report: {output / 'report.html'}")
 
 
 def _print(printer: Printer, result: Evaluation) -> None:

@@ -1,4 +1,4 @@
-"""What `evaluate` does: read the samples, compute the closure, write figures and numbers, all or none."""
+"""What `evaluate` does: read the samples, compute the closure, write report, figures and numbers, all or none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.evaluation import Evaluation, evaluate_model
 from quasiratio.io import Expression, Table, parse_expression
 from quasiratio.metrics import ClosureResult
+from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
 
 __all__ = ["EvaluationInput", "run_evaluation"]
@@ -37,6 +38,7 @@ class EvaluationInput:
         target: Files of the target.
         observables: Expressions of columns, besides the features.
         n_bins: Bins of each observable.
+        command: The command that repeats the evaluation, for the report.
     """
 
     model: LoadedModel
@@ -44,10 +46,11 @@ class EvaluationInput:
     target: SampleFiles
     observables: Sequence[str]
     n_bins: int
+    command: str = ""
 
 
 def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, dict[str, Any]]:
-    """Judge the model, write `results.json` and the figures, and return the numbers twice: as objects and plain."""
+    """Judge the model, write report, `results.json` and figures, and return the numbers as objects and plain."""
     features = list(given.model.features)
     expressions = {
         text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
@@ -65,15 +68,10 @@ def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, di
         text: (_values(expression, reference), _values(expression, target))
         for text, expression in expressions.items()
     }
-    result = evaluate_model(
-        given.model.estimator,
-        _restricted(reference, len(features)),
-        _restricted(target, len(features)),
-        observables=observables,
-        n_bins=given.n_bins,
-    )
+    samples = _restricted(reference, len(features)), _restricted(target, len(features))
+    result = evaluate_model(given.model.estimator, *samples, observables=observables, n_bins=given.n_bins)
     values = _plain(given, result, reference_table, target_table)
-    _write(output, result.closure, values)
+    _write(output, given, result, samples, values)
     return result, values
 
 
@@ -135,9 +133,18 @@ def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[s
     }
 
 
-def _write(output: Path, result: ClosureResult, values: dict[str, Any]) -> None:
+def _write(
+    output: Path,
+    given: EvaluationInput,
+    result: Evaluation,
+    samples: tuple[WeightedSample, WeightedSample],
+    values: dict[str, Any],
+) -> None:
     """Write everything beside its place first, then move it there."""
-    from quasiratio.plots import closure_figure, save_figure  # noqa: PLC0415 - slow to import
+    from quasiratio.plots import save_figure  # noqa: PLC0415 - slow to import
+    from quasiratio.report.closure_section import closure_pictures  # noqa: PLC0415
+    from quasiratio.report.evaluation_report import evaluation_report  # noqa: PLC0415
+    from quasiratio.report.page import page_text  # noqa: PLC0415
 
     create_output_directory(output)
     try:
@@ -146,9 +153,19 @@ def _write(output: Path, result: ClosureResult, values: dict[str, Any]) -> None:
             warnings.catch_warnings(),
         ):
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
-            for name, entry in zip(_file_names(result), result.observables, strict=True):
-                label = entry.name.replace("$", r"\$")
-                save_figure(closure_figure(entry, label=label), Path(workspace) / name)
+            pictures = closure_pictures(result.closure)
+            for name, picture in zip(_file_names(result.closure), pictures, strict=True):
+                save_figure(picture.figure, Path(workspace) / name)
+            report = evaluation_report(
+                result,
+                model=_evaluated(given.model),
+                reference=samples[0],
+                target=samples[1],
+                command=given.command,
+                sources=_sources(values["samples"]),
+                pictures=pictures,
+            )
+            (Path(workspace) / "report.html").write_text(page_text(report), encoding="utf-8")
             (Path(workspace) / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")
             for path in sorted(Path(workspace).iterdir()):
                 path.replace(output / path.name)
@@ -158,6 +175,29 @@ def _write(output: Path, result: ClosureResult, values: dict[str, Any]) -> None:
     finally:
         if not any(output.iterdir()):
             shutil.rmtree(output, ignore_errors=True)
+
+
+def _evaluated(model: LoadedModel) -> EvaluatedModel:
+    notes = model.notes
+    return EvaluatedModel(
+        model.estimator,
+        path=str(model.path),
+        method=notes.method,
+        versions=model.versions,
+        fitted_on={
+            role: SampleSource(sample.files, sample.weight, notes.selection, sample.n_events)
+            for role, sample in (("reference", notes.reference), ("target", notes.target))
+        },
+    )
+
+
+def _sources(samples: Mapping[str, Mapping[str, Any]]) -> dict[str, SampleSource]:
+    return {
+        role: SampleSource(
+            sample["files"], sample["weight"], sample["selection"], sample["weights"]["n_events"]
+        )
+        for role, sample in samples.items()
+    }
 
 
 def _file_names(result: ClosureResult) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from quasiratio.cli.fit_notes import FitNotes, fit_notes
@@ -23,11 +24,13 @@ class LoadedModel:
         path: Its directory.
         estimator: The estimator.
         notes: What `fit` noted.
+        versions: Versions of the libraries that fitted it.
     """
 
     path: Path
     estimator: RatioEstimator | Reweighter
     notes: FitNotes
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -76,4 +79,5 @@ def load_ratio_model(path: Path) -> LoadedModel:
             "that 'quasiratio fit' wrote."
         )
         raise InvalidInputError(msg)
-    return LoadedModel(path, estimator, fit_notes(describe(path).notes, str(path)))
+    content = describe(path)
+    return LoadedModel(path, estimator, fit_notes(content.notes, str(path)), content.versions)

@@ -20,6 +20,7 @@ from quasiratio.cli.inspect import inspect
 from quasiratio.cli.models import models_app
 from quasiratio.cli.one_sentence_errors import OneSentenceErrors
 from quasiratio.cli.positive import positive
+from quasiratio.cli.study import study
 
 __all__ = ["app"]
 
@@ -59,5 +60,6 @@ app.command("fit")(fit)
 app.command("apply")(apply)
 app.command("evaluate")(evaluate)
 app.command("positive")(positive)
+app.command("study")(study)
 app.command("export")(export)
 app.add_typer(models_app, name="models")

@@ -1,0 +1,95 @@
+"""A figure as the bytes of one image, small enough to stand inside a page."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from PIL import Image
+
+from quasiratio.plots.style import figure_style
+
+__all__ = ["Figure", "FigureImage", "figure_image"]
+
+_LARGEST_SVG = 96_000
+_DOTS_PER_INCH = 200
+_N_COLORS = 256
+_PREAMBLE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?!\d*e)")
+_COORDINATES = re.compile(r'(?<= )(d|x|y)="([^"]*)"')  # but no transform, where small factors matter
+
+
+@dataclass(frozen=True)
+class FigureImage:
+    """One image and the size at which to show it.
+
+    Attributes:
+        media_type: `"image/svg+xml"` or `"image/png"`.
+        content: The file.
+        width: Width on the screen, in CSS pixels.
+        height: Height likewise.
+    """
+
+    media_type: Literal["image/svg+xml", "image/png"]
+    content: bytes
+    width: int
+    height: int
+
+
+def figure_image(figure: Figure, *, largest_svg: int = _LARGEST_SVG) -> FigureImage:
+    """Render a figure as SVG or, where that is large, as whichever of SVG and PNG is smaller.
+
+    Letters in the SVG are outlines, so that it looks the same wherever it is opened, and it carries no date: the
+    same figure gives the same bytes. The PNG has a palette, and twice the pixels of the screen.
+
+    Args:
+        figure: The figure.
+        largest_svg: Up to this many bytes the SVG, which stays sharp when enlarged, is taken without asking.
+
+    Example:
+        >>> from quasiratio.plots import weight_figure
+        >>> image = figure_image(weight_figure({"target": [1.0, 1.0, 1.0, -1.0]}))
+        >>> image.media_type, image.width, image.content[:4]
+        ('image/svg+xml', 864, b'<svg')
+    """
+    width, height = (round(96 * float(inches)) for inches in figure.get_size_inches())
+    with figure_style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
+        svg = _svg(figure)
+        if len(svg) > largest_svg:
+            png = _png(figure)
+            if len(png) < len(svg):
+                return FigureImage("image/png", png, width, height)
+    return FigureImage("image/svg+xml", svg, width, height)
+
+
+def _svg(figure: Figure) -> bytes:
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "path"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    text = _PREAMBLE.sub("", stream.getvalue())
+    text = _COORDINATES.sub(lambda match: f'{match[1]}="{_rounded(match[2])}"', text)
+    text = re.sub(r">\s+<", "><", text)
+    return text.strip().encode()
+
+
+def _rounded(coordinates: str) -> str:
+    """Return coordinates to a hundredth of a point, with single spaces."""
+    shorter = _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), coordinates)
+    return " ".join(shorter.split())
+
+
+def _png(figure: Figure) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_DOTS_PER_INCH)
+    with Image.open(stream) as drawn:
+        opaque = drawn.convert("RGB")
+    palette = opaque.quantize(_N_COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    compressed = io.BytesIO()
+    palette.save(compressed, format="PNG", optimize=True)
+    return compressed.getvalue()

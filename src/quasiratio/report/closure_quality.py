@@ -1,0 +1,104 @@
+"""Whether two histograms agree: one row of numbers per observable and method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quasiratio.metrics import MethodClosure, ObservableClosure
+from quasiratio.report.safe_text import number_text
+
+__all__ = ["BEFORE", "SIGNIFICANCE", "ClosureQuality", "closure_qualities"]
+
+SIGNIFICANCE = 0.01
+"""Chance that a perfect model fails in any observable at all."""
+
+BEFORE = "before"
+
+
+@dataclass(frozen=True)
+class ClosureQuality:
+    """How one method closes in one observable.
+
+    Attributes:
+        observable: Name of the observable.
+        method: Name of the method, or `BEFORE`.
+        chi2_per_dof: Chi-squared per degree of freedom.
+        n_dof: Degrees of freedom.
+        p_value: Probability of a larger chi-squared between samples of one distribution.
+        agrees: Whether the p-value is above `SIGNIFICANCE` over the number of observables.
+        relative_entropy: Tsallis relative entropy to the target.
+        largest_pull: Pull of the bin that deviates most.
+        pull_range: Edges of that bin.
+        outside: Fraction of the weight outside all bins.
+        member_band: Median over the bins of the members' spread in units of the statistical error, or `None`.
+    """
+
+    observable: str
+    method: str
+    chi2_per_dof: float
+    n_dof: int
+    p_value: float
+    agrees: bool
+    relative_entropy: float
+    largest_pull: float
+    pull_range: tuple[float, float]
+    outside: float
+    member_band: float | None
+
+    @property
+    def place(self) -> str:
+        """The bin of the largest pull, in words."""
+        low, high = self.pull_range
+        return f"{self.observable} between {number_text(low)} and {number_text(high)}"
+
+
+def closure_qualities(
+    entry: ObservableClosure, *, n_observables: int, include_reference: bool = True
+) -> list[ClosureQuality]:
+    """Return one row for the reference before reweighting, then one per method.
+
+    Args:
+        entry: Closure of one observable.
+        n_observables: Observables that are looked at in all; each must then pass a stricter test.
+        include_reference: Whether to begin with the reference before reweighting.
+
+    Example:
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample(np.repeat([0.5, 1.5], 100), names=["x"])
+        >>> result = closure(sample, {"none": np.ones(200)}, sample, edges={"x": [0, 1, 2]})
+        >>> [(row.method, row.agrees) for row in closure_qualities(result["x"], n_observables=1)]
+        [('before', True), ('none', True)]
+    """
+    entries = [(BEFORE, entry.reference)] if include_reference else []
+    entries += [(method.method, method) for method in entry.methods]
+    return [_quality(entry, name, method, n_observables) for name, method in entries]
+
+
+def _quality(
+    entry: ObservableClosure, name: str, method: MethodClosure, n_observables: int
+) -> ClosureQuality:
+    variance = method.histogram.variances + entry.target.variances
+    filled = variance > 0
+    error = np.sqrt(np.where(filled, variance, 1.0))
+    pulls = np.where(filled, (method.histogram.values - entry.target.values) / error, 0.0)
+    worst = int(np.argmax(np.abs(pulls)))
+    band = None
+    if method.member_band is not None:
+        band = float(np.median((method.member_band / error)[filled]))
+    p_value = method.chi_squared.p_value
+    return ClosureQuality(
+        observable=entry.name,
+        method=name,
+        chi2_per_dof=method.chi_squared.value,
+        n_dof=method.chi_squared.n_dof,
+        p_value=p_value,
+        agrees=p_value >= SIGNIFICANCE / n_observables,
+        relative_entropy=method.relative_entropy.value,
+        largest_pull=float(pulls[worst]),
+        pull_range=(float(entry.edges[worst]), float(entry.edges[worst + 1])),
+        outside=float(method.histogram.underflow + method.histogram.overflow),
+        member_band=band,
+    )

@@ -1,0 +1,96 @@
+"""The closure of an evaluation, as a table and a figure per observable."""
+
+from __future__ import annotations
+
+from quasiratio.metrics import ClosureResult, ObservableClosure
+from quasiratio.plots import closure_figure
+from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
+from quasiratio.report.content import Cell, Picture, Table
+from quasiratio.report.safe_text import number_text
+
+__all__ = ["closure_pictures", "closure_table"]
+
+
+def closure_table(result: ClosureResult) -> Table:
+    """Return one row per observable and method, beginning with the reference before reweighting.
+
+    Example:
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample([[0.5], [0.5], [1.5]], names=["x"])
+        >>> result = closure(sample, {"none": [1.0, 1.0, 1.0]}, sample, edges={"x": [0, 1, 2]})
+        >>> [row[:2] for row in closure_table(result).rows]
+        [['x', 'before'], ['x', 'none']]
+    """
+    rows = [
+        row
+        for entry in result.observables
+        for row in closure_qualities(entry, n_observables=len(result.observables))
+    ]
+    has_bands = any(row.member_band is not None for row in rows)
+    order = result.observables[0].reference.relative_entropy.alpha if result.observables else 2.0
+    columns = [
+        "observable",
+        "method",
+        "chi2/ndof",
+        "ndof",
+        "p-value",
+        "agrees",
+        f"D_S{order:g}",
+        "largest pull",
+        "at",
+    ]
+    columns += ["outside"] + (["members/stat"] if has_bands else [])
+    return Table(
+        columns,
+        [_row(row, has_bands=has_bands) for row in rows],
+        "Distance to the target.",
+    )
+
+
+def closure_pictures(result: ClosureResult) -> list[Picture]:
+    """Return the closure figure of every observable.
+
+    Example:
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample([[0.5], [0.5], [1.5]], names=["x"])
+        >>> result = closure(sample, {"none": [1.0, 1.0, 1.0]}, sample, edges={"x": [0, 1, 2]})
+        >>> [picture.title for picture in closure_pictures(result)]
+        ['x']
+    """
+    return [
+        Picture(
+            closure_figure(entry, label=entry.name.replace("$", r"\$")),
+            _caption(entry, len(result.observables)),
+            entry.name,
+        )
+        for entry in result.observables
+    ]
+
+
+def _row(row: ClosureQuality, *, has_bands: bool) -> list[Cell]:
+    low, high = row.pull_range
+    cells: list[Cell] = [
+        row.observable,
+        row.method,
+        row.chi2_per_dof,
+        row.n_dof,
+        row.p_value,
+        "yes" if row.agrees else "no",
+        row.relative_entropy,
+        row.largest_pull,
+        f"{number_text(low)} to {number_text(high)}",
+        row.outside,
+    ]
+    return [*cells, row.member_band] if has_bands else cells
+
+
+def _caption(entry: ObservableClosure, n_observables: int) -> str:
+    before, *methods = closure_qualities(entry, n_observables=n_observables)
+    after = "; ".join(
+        f"{row.method} {number_text(row.chi2_per_dof)} (largest pull {number_text(row.largest_pull)} between "
+        f"{number_text(row.pull_range[0])} and {number_text(row.pull_range[1])})"
+        for row in methods
+    )
+    return f"chi2/ndof before {number_text(before.chi2_per_dof)}; {after}. ndof {before.n_dof}."

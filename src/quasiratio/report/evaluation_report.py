@@ -1,0 +1,90 @@
+"""From an evaluation to a report: verdict, closure, weights, ratio, training, model and data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from quasiratio.report.closure_section import closure_pictures, closure_table
+from quasiratio.report.closure_verdict import evaluation_verdict
+from quasiratio.report.content import Picture, Report, Section, Text
+from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.model_section import data_section, model_section, training_section
+from quasiratio.report.weight_section import ratio_section, weight_section
+
+if TYPE_CHECKING:
+    from quasiratio.estimators.evaluation import Evaluation
+    from quasiratio.sample import WeightedSample
+
+__all__ = ["evaluation_report"]
+
+
+def evaluation_report(
+    evaluation: Evaluation,
+    *,
+    model: EvaluatedModel,
+    reference: WeightedSample,
+    target: WeightedSample,
+    command: str,
+    sources: Mapping[str, SampleSource] | None = None,
+    pictures: Sequence[Picture] | None = None,
+) -> Report:
+    """Describe an evaluation to people.
+
+    Args:
+        evaluation: What `evaluate_model` returned.
+        model: The model, and what was noted when it was fitted.
+        reference: The sample that was reweighted.
+        target: The sample it was compared with.
+        command: The command that repeats the evaluation.
+        sources: Where the samples come from, by `"reference"` and `"target"`.
+        pictures: Closure figures, where they are drawn already; `closure_pictures` of the evaluation otherwise.
+
+    Example:
+        >>> import numpy as np
+        >>> import quasiratio as qr
+        >>> from quasiratio.estimators.evaluation import evaluate_model
+        >>> rng = np.random.default_rng(0)
+        >>> reference, target = (qr.WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
+        >>> X, y = np.concatenate([reference.features, target.features]), np.repeat([0, 1], 4000)
+        >>> fitted = qr.DirectRatio(max_steps=200, random_state=0).fit(X, y)
+        >>> report = evaluation_report(
+        ...     evaluate_model(fitted, reference, target, n_bins=20),
+        ...     model=EvaluatedModel(fitted),
+        ...     reference=reference,
+        ...     target=target,
+        ...     command="quasiratio evaluate model reference.npz target.npz -o report",
+        ... )
+        >>> report.status, [section.title for section in report.sections]
+        ('good', ['Closure', 'Observables', 'Weights', 'Ratio', 'Training', 'Model', 'Data'])
+    """
+    verdict = evaluation_verdict(evaluation, model=model, sources=sources)
+    figures = closure_pictures(evaluation.closure) if pictures is None else list(pictures)
+    samples = {"reference": reference, "target": target}
+    explained = Text(
+        "Per observable, the reference before reweighting and as the model reweights it, against the target. Pulls are "
+        "differences over their statistical error. D_S2 is the Tsallis relative entropy of order two, which is noisy "
+        "where few events fill a bin. Outside is the share of the weight beyond all bins; members/stat, of an ensemble, "
+        "is its members' spread over the statistical error in the median bin."
+    )
+    name = model.path or type(model.estimator).__name__
+    n_features = len(model.estimator.fingerprint_.ranges)
+    return Report(
+        f"Closure of {name}",
+        verdict.text,
+        [
+            Section("Closure", [closure_table(evaluation.closure), explained]),
+            Section("Observables", figures or [Text("There is no observable to draw.")]),
+            weight_section(evaluation, reference, target),
+            ratio_section(evaluation, reference, target),
+            training_section(model),
+            model_section(model),
+            data_section(samples, sources or {}, model.fitted_on),
+        ],
+        command,
+        subtitle=(
+            f"{model.method or type(model.estimator).__name__}, {n_features} feature{'s' * (n_features != 1)}, "
+            f"{len(reference)} reference and {len(target)} target events"
+        ),
+        status=verdict.status,
+    )

@@ -1,0 +1,144 @@
+"""What was evaluated: the model, its training, and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter, SignedMixtureRatio
+from quasiratio.plots import training_figure
+from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
+from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+
+if TYPE_CHECKING:
+    from quasiratio.sample import WeightedSample
+    from quasiratio.training import TrainingHistory
+
+__all__ = ["data_section", "model_section", "training_section"]
+
+_SIGNS = {1: "+", -1: "-"}
+
+
+def model_section(model: EvaluatedModel) -> Section:
+    """Describe the model: class, settings, features and the versions that fitted it."""
+    estimator = model.estimator
+    facts: dict[str, str | float | int] = {"class": type(estimator).__name__}
+    if model.path:
+        facts["directory"] = model.path
+    if model.method:
+        facts["method"] = model.method
+    inner = estimator.ratio if isinstance(estimator, Reweighter) else estimator
+    facts |= {name: _setting(value) for name, value in _settings(estimator).items()}
+    seed = getattr(inner, "random_state", None)
+    facts["seed"] = seed if isinstance(seed, int) else str(getattr(estimator, "seed_", "not fixed"))
+    if model.versions:
+        facts["fitted with"] = ", ".join(f"{name} {number}" for name, number in model.versions.items())
+    fingerprint = estimator.fingerprint_
+    facts["events of the fit"] = fingerprint.n_events
+    facts["SHA-256 of the fit's data"] = fingerprint.sha256
+    blocks: list[Block] = [Facts(facts)]
+    if isinstance(estimator, AutoRatio):
+        blocks += _choice(estimator)
+    ranges: list[list[Cell]] = [[name, low, high] for name, (low, high) in fingerprint.ranges.items()]
+    blocks.append(Table(["feature", "lowest", "highest"], ranges, "Features, and their ranges in the fit."))
+    return Section("Model", blocks)
+
+
+def training_section(model: EvaluatedModel) -> Section:
+    """Show the losses of every network of the model."""
+    blocks: list[Block] = []
+    for title, history, networks in _histories(model.estimator):
+        seconds = history.wall_clock
+        loss = float(history.validation_curves()[-1].mean())
+        caption = (
+            f"{history.n_steps} steps in {seconds:.1f} s; validation loss at the end {loss:.5g}. Diamonds mark the "
+            "states that were kept."
+        )
+        if history.diverged.any():
+            caption += (
+                f" The risk of {int(history.diverged.sum())} of {len(history.diverged)} networks ran away."
+            )
+        blocks.append(Picture(training_figure(history, networks=networks), caption, title))
+    return Section("Training", blocks or [Text("The model keeps no history of its training.")])
+
+
+def data_section(
+    samples: Mapping[str, WeightedSample],
+    sources: Mapping[str, SampleSource],
+    fitted_on: Mapping[str, SampleSource],
+) -> Section:
+    """Say which events were used, here and in the fit."""
+    rows = [
+        _source_row(role, sources.get(role, SampleSource()), len(sample)) for role, sample in samples.items()
+    ]
+    rows += [
+        _source_row(f"{role} of the fit", source, source.n_events)
+        for role, source in fitted_on.items()
+        if source.files
+    ]
+    return Section("Data", [Table(["sample", "files", "weight", "selection", "events"], rows)])
+
+
+def _source_row(name: str, source: SampleSource, n_events: int | None) -> list[Cell]:
+    files = "\n".join(source.files) if source.files else "in memory"
+    return [name, files, source.weight or "1", source.selection or "all events", n_events]
+
+
+def _settings(estimator: RatioEstimator | Reweighter) -> dict[str, Any]:
+    """Return the parameters that say something; those of an inner estimator with its name."""
+    left_out = ("verbose", "random_state", "device", "candidates")
+    return {
+        name: value
+        for name, value in estimator.get_params(deep=True).items()
+        if name.rpartition("__")[2] not in left_out
+        and value is not None
+        and not isinstance(value, RatioEstimator)
+    }
+
+
+def _setting(value: Any) -> str | float | int:  # noqa: ANN401 - any hyperparameter
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str | float | int) else str(value)
+
+
+def _choice(estimator: AutoRatio) -> list[Block]:
+    report = estimator.report_
+    rows: list[list[Cell]] = [
+        [row.name, row.risk.value, row.difference.value, row.difference.error, row.weight]
+        for row in report.rows
+    ]
+    columns = ["candidate", "risk J", "J − J(best)", "error of it", "weight in the stack"]
+    dropped = f" Left out: {', '.join(report.dropped)}." if report.dropped else ""
+    return [
+        Table(columns, rows, "Candidates on the validation events."),
+        Text(f"Choice: {report.reason}.{dropped}"),
+    ]
+
+
+def _histories(
+    estimator: RatioEstimator | Reweighter, prefix: str = ""
+) -> list[tuple[str, TrainingHistory, list[str] | None]]:
+    if isinstance(estimator, Reweighter):
+        folds = enumerate(estimator.ratios_, start=1)
+        several = len(estimator.ratios_) > 1
+        return [entry for k, ratio in folds for entry in _histories(ratio, f"fold {k}, " if several else "")]
+    if isinstance(estimator, AutoRatio):
+        candidates = estimator.candidates_.items()
+        return [entry for name, one in candidates for entry in _histories(one, f"{prefix}{name}, ")]
+    found = [getattr(estimator, name, None) for name in ("history_", "tuning_history_")]
+    return [
+        (f"{prefix}{history.stage}", history, _networks(estimator, history))
+        for history in found
+        if history is not None and len(history)
+    ]
+
+
+def _networks(estimator: RatioEstimator, history: TrainingHistory) -> list[str] | None:
+    """Name the sub-ratios of a signed mixture, where the history has one curve for each."""
+    if not isinstance(estimator, SignedMixtureRatio) or history is not estimator.history_:
+        return None
+    names = [f"$r_{{{_SIGNS[a]}{_SIGNS[b]}}}$" for a, b in estimator.pairs_]
+    return names if history.validation_curves().shape[1] == len(names) * estimator.n_members else None

@@ -1,0 +1,168 @@
+"""What the study says: lines through its points, beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from quasiratio.report import Picture, Table
+from quasiratio.studies.study import Presentation, Result, Row, Settings
+from quasiratio.studies.weight_variance.figures import study_pictures
+from quasiratio.studies.weight_variance.linear_relation import (
+    LinearRelation,
+    PartialCorrelation,
+    linear_relation,
+    partial_correlation,
+)
+
+__all__ = ["MODEL_NAMES", "present"]
+
+MODEL_NAMES = {"mlp": "MLP", "rosmm_r": "RoSMM_r"}
+PUBLISHED_CORRELATION, PUBLISHED_SLOPE_RATIO = 0.976, 3.6
+_MIN_POINTS = 3
+
+Points = Mapping[str, list[Mapping[str, Any]]]
+
+
+def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
+    """Fit lines to the stored points, and draw them."""
+    points: dict[str, list[Mapping[str, Any]]] = {model: [] for model in MODEL_NAMES}
+    unweighted: list[Mapping[str, Any]] = []
+    n_bad = 0
+    for row in rows:
+        values = row.values
+        if values["sigma_w"] == 0:
+            unweighted.append(values)
+        elif np.isfinite([values["area"], values["entropy"]]).all():
+            points[values["model"]].append(values)
+        else:
+            n_bad += 1
+    results: list[Result] = []
+    verdict: list[str] = []
+    if _can_fit(points["mlp"]):
+        results += _area_results(points["mlp"], verdict)
+    lines = {model: _median_line(found) for model, found in points.items() if _can_fit(found)}
+    results += _entropy_results(points, lines, verdict)
+    n_expected = settings["n_sigma"] * settings["n_eta"] * settings["seeds"]
+    notes = _notes(settings, points, n_bad)
+    tables = {"points": _point_table(points)} if any(points.values()) else {}
+    pictures: dict[str, Picture] = study_pictures(points, unweighted) if _can_fit(points["mlp"]) else {}
+    n_points = max(len(found) for found in points.values())
+    return Presentation(
+        f"{n_points} of {n_expected} points. " + " ".join(verdict), tables, pictures, notes, results
+    )
+
+
+def _can_fit(points: Sequence[Mapping[str, Any]]) -> bool:
+    return len({point["sigma_w"] for point in points}) >= _MIN_POINTS
+
+
+def _column(points: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [float(point[name]) for point in points]
+
+
+def _area_results(points: Sequence[Mapping[str, Any]], verdict: list[str]) -> list[Result]:
+    sigma, area = _column(points, "sigma_w"), _column(points, "area")
+    line = linear_relation(sigma, area)
+    flat = partial_correlation(_column(points, "eta"), area, given=sigma)
+    verdict.append(
+        f"VLRC AUC of the MLP against sigma_w: R = {line.correlation:.3f} (published {PUBLISHED_CORRELATION}), slope "
+        f"{line.slope:.3g} +- {line.slope_error:.1g}; at fixed sigma_w its correlation with eta is {_sentence(flat)}."
+    )
+    return [
+        # The standard error of a correlation coefficient.
+        Result(
+            "VLRC AUC against sigma_w / R",
+            line.correlation,
+            _correlation_error(line),
+            1,
+            PUBLISHED_CORRELATION,
+        ),
+        Result("VLRC AUC against sigma_w / slope", line.slope, line.slope_error),
+        Result("VLRC AUC / partial correlation with eta", flat.value, flat.error, 1, 0.0),
+    ]
+
+
+def _entropy_results(points: Points, lines: Mapping[str, LinearRelation], verdict: list[str]) -> list[Result]:
+    results = []
+    for model, line in lines.items():
+        name = MODEL_NAMES[model]
+        found = points[model]
+        flat = partial_correlation(
+            _column(found, "eta"), _column(found, "entropy"), given=_column(found, "sigma_w")
+        )
+        results += [
+            Result(f"median D_S2 against sigma_w / {name} / slope", line.slope, line.slope_error),
+            Result(f"median D_S2 against sigma_w / {name} / R", line.correlation, _correlation_error(line)),
+            Result(f"D_S2 / {name} / partial correlation with eta", flat.value, flat.error, 1, 0.0),
+        ]
+        verdict.append(f"D_S2 of {name} at fixed sigma_w: correlation with eta {_sentence(flat)}.")
+    if len(lines) == len(MODEL_NAMES) and lines["rosmm_r"].slope != 0:
+        ratio, error = lines["mlp"].ratio_to(lines["rosmm_r"])
+        results.append(Result("slope ratio MLP / RoSMM_r", ratio, error, 1, PUBLISHED_SLOPE_RATIO))
+        verdict.append(
+            f"The MLP's median D_S2 rises {ratio:.2f} +- {error:.2f} times as fast as RoSMM_r's "
+            f"(published {PUBLISHED_SLOPE_RATIO})."
+        )
+    return results
+
+
+def _median_line(points: Sequence[Mapping[str, Any]]) -> LinearRelation:
+    sigma, entropy = np.array(_column(points, "sigma_w")), np.array(_column(points, "entropy"))
+    positions = np.unique(sigma)
+    return linear_relation(positions, [float(np.median(entropy[sigma == one])) for one in positions])
+
+
+def _correlation_error(line: LinearRelation) -> float:
+    return float((1 - line.correlation**2) / max(1.0, line.n_points - 2.0) ** 0.5)
+
+
+def _sentence(flat: PartialCorrelation) -> str:
+    return f"{flat.value:+.2f} (p = {flat.p_value:.2g}; the paper says none)"
+
+
+def _point_table(points: Points) -> Table:
+    columns = [
+        "model", "seed", "sigma_w", "eta", "epochs", "VLRC AUC", "D_S2", "D_S2 before tuning",
+    ]  # fmt: skip
+    rows = [
+        [
+            MODEL_NAMES[model], one["seed"], one["sigma_w"], one["eta"], one["epochs"], one["area"], one["entropy"],
+            one.get("entropy_before_tuning"),
+        ]
+        for model, found in points.items()
+        for one in found
+    ]  # fmt: skip
+    return Table(columns, rows, caption="Every point")
+
+
+def _notes(settings: Settings, points: Points, n_bad: int) -> list[str]:
+    limit = [one for found in points.values() for one in found if one["hit_limit"]]
+    notes = [
+        (
+            f"Events per class: {settings['n_training']:,} for training, {settings['n_test']:,} for the test. Early "
+            f"stopping uses {settings['n_validation']:,} validation events per class, the same at every point and epoch, "
+            "with the point's weights (the paper: 1,200,000; all of them would take more time than the training)."
+        ),
+        (
+            f"Networks as published: an MLP 2-64-64-1 and sub-ratios 2-32-32-1, ReLU. Adam at "
+            f"{settings['learning_rate']:g} (published 1e-4), batches of {settings['batch_size']}, epochs of "
+            f"{settings['epoch_events']:,} events, patience {settings['patience']} epochs, at most "
+            f"{settings['max_epochs']} epochs (the paper has no limit); {len(limit)} trainings reached the limit."
+        ),
+        (
+            "All points share the events and differ in signs and start; points that train together see the same events "
+            "in the same step. Inputs are divided by one standard deviation. A batch of a sub-ratio has as many events "
+            "of one part as of the other, cyclically from all events of both parts."
+        ),
+        (
+            "VLRC AUC runs from the end of the first epoch to the stop, in epochs. D_S2 is that of the radius in 149 "
+            "bins on [0, 8]. The line of D_S2 goes through the medians at each sigma_w. Errors are standard errors "
+            "from the scatter about the line; the partial correlation takes out the means at each sigma_w."
+        ),
+    ]
+    if n_bad:
+        notes.append(f"{n_bad} points have ratios that are not finite, and are left out of all fits.")
+    return notes
