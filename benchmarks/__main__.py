@@ -11,6 +11,8 @@ for name in (
     "training_time",
     "throughput",
     "read_root",
+    "apply_stream",
+    "onnx_agreement",
     "peers",
     "positive",
     "coverage",

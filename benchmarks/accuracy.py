@@ -91,6 +91,8 @@ def main() -> None:
                 data = toy_data(case, seed)
                 warnings.simplefilter("ignore", QuasiratioWarning)  # judged by the numbers below
                 for name, ratio, seconds in METHODS[method](data, seed):
+                    if (case, seed, name) in done:
+                        continue
                     row = {"case": case, "seed": seed, "method": name, "sizes": PUBLISHED_SIZES}
                     row |= data.judge(ratio) | {"seconds": seconds}
                     append_row("accuracy", row)

@@ -32,7 +32,9 @@ def test_smoke_agrees_with_its_reference(name: str, tmp_path: Path) -> None:
     ]
     found = {result.name: result.value for result in _results(name, settings, rows)}
     expected = {result["name"]: result for result in stored["results"]}
-    judged = [one for one in found if not one.endswith("D_S2")]
+    judged = [
+        one for one in found if not one.endswith("D_S2") and "/ MSE /" not in one
+    ]  # a risk that runs away
     assert len(judged) >= 4
     for one in judged:
         reference = expected[one]

@@ -42,7 +42,8 @@ def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
             "case",
             "loss",
             "seeds",
-            "has a minimum",
+            "runs away",
+            "lowest inside the grid",
             "c0 lowest",
             "c1 lowest",
             "c0 of the weights",
@@ -61,12 +62,15 @@ def _surface(values: Values) -> RiskLandscape | RiskCurve:
     return RiskLandscape(values["loss"], np.asarray(values["c0"]), np.asarray(values["c1"]), risks)
 
 
-def _has_minimum(values: Values) -> bool:
-    """Whether the risk does not run away, and is lowest inside the grid."""
-    axes = [values[name] for name in ("c0", "c1")]
-    pairs = zip(_lowest(values), axes, strict=True)
-    inside = all(len(axis) == 1 or axis[0] < lowest < axis[-1] for lowest, axis in pairs)
-    return inside and not _surface(values).runs_away
+def _is_inside(values: Values) -> bool:
+    """Whether the lowest risk is not at the edge of the grid."""
+    pairs = zip(_lowest(values), (values["c0"], values["c1"]), strict=True)
+    return all(len(axis) == 1 or axis[0] < lowest < axis[-1] for lowest, axis in pairs)
+
+
+def _n_runaways(surfaces: Sequence[Values]) -> int:
+    """Return for how many the lowest risk stands apart from all others, as beside a pole."""
+    return sum(_surface(values).runs_away for values in surfaces)
 
 
 def _lowest(values: Values) -> tuple[float, float]:
@@ -77,12 +81,12 @@ def _lowest(values: Values) -> tuple[float, float]:
 def _line(case: str, loss: str, surfaces: Sequence[Values]) -> list[Cell]:
     lowest = np.median([_lowest(values) for values in surfaces], axis=0)
     nominal = np.median([values["nominal"] for values in surfaces], axis=0)
-    n_minima = sum(_has_minimum(values) for values in surfaces)
     return [
         case,
         loss,
         len(surfaces),
-        f"{n_minima} of {len(surfaces)}",
+        _n_runaways(surfaces),
+        sum(_is_inside(values) for values in surfaces),
         *(float(value) for value in (*lowest, *nominal)),
     ]
 
@@ -119,9 +123,8 @@ def _verdict(stored: Mapping[str, Mapping[int, Mapping[str, Values]]]) -> str:
         for loss in ("MSE", "PARE"):
             surfaces = [by_loss[loss] for by_loss in stored[case].values() if loss in by_loss]
             if surfaces:
-                n_minima = sum(_has_minimum(values) for values in surfaces)
-                said.append(f"{loss} has a minimum for {n_minima} of {len(surfaces)} seeds")
-        sentences.append(f"{_TITLES[case]}: {', '.join(said)}.")
+                said.append(f"that of {loss} for {_n_runaways(surfaces)} of {len(surfaces)} seeds")
+        sentences.append(f"{_TITLES[case]}: the risk runs away, {', '.join(said)}.")
     return " ".join(sentences) or "Nothing is computed yet."
 
 
