@@ -76,14 +76,15 @@ def _timed_fit(estimator, data: ToyData):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--cases", default="nonnegative,signed")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for method in arguments.methods.split(","):
-        for seed in range(arguments.seeds):
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
             for case in arguments.cases.split(","):
                 done = {(row["case"], row["seed"], row["method"]) for row in read_rows("accuracy")}
                 if (case, seed, method) in done:

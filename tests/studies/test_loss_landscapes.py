@@ -12,7 +12,8 @@ from quasiratio.studies.registry import study_by_name
 from quasiratio.studies.study import Row
 
 STUDY = study_by_name("loss-landscapes")
-SETTINGS = STUDY.presets["smoke"] | {
+SETTINGS = {
+    **STUDY.presets["smoke"],
     "seeds": 1,
     "sizes": [600, 300, 1500],
     "smeft_sizes": [600, 300, 1500],

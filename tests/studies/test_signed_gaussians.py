@@ -12,7 +12,8 @@ from quasiratio.studies.study import Presentation, Row
 
 STUDY = study_by_name("signed-gaussians")
 METHODS = ["mlp", "rosmm", "rosmm_c", "rosmm_r", "sign-resolved"]
-SETTINGS = STUDY.presets["smoke"] | {
+SETTINGS = {
+    **STUDY.presets["smoke"],
     "seeds": 2,
     "sizes": [600, 300, 3000],
     "methods": METHODS,
@@ -100,7 +101,7 @@ def test_known_rows_are_not_computed_again() -> None:
 
 
 def test_published_settings_are_the_papers() -> None:
-    tasks = STUDY.tasks(STUDY.presets["full"] | {"published_settings": True})
+    tasks = STUDY.tasks({**STUDY.presets["full"], "published_settings": True})
     rosmm = next(task for task in tasks if task.key == "signed/seed-0/rosmm+rosmm_c+rosmm_r")
     parameters = rosmm.arguments["parameters"]
     assert parameters["rosmm"]["hidden_layers"] == [32, 32]

@@ -36,7 +36,8 @@ def directory(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def settings():
-    return STUDY.presets["smoke"] | {
+    return {
+        **STUDY.presets["smoke"],
         "seeds": 2,
         "events": 600,
         "part_events": 500,

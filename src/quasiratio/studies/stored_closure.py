@@ -54,10 +54,8 @@ def histogram_from_numbers(numbers: Mapping[str, Any]) -> WeightedHistogram:
         >>> histogram_from_numbers(stored).sum_of_weights
         2.0
     """
-    return WeightedHistogram(
-        *(np.asarray(numbers[name], dtype=np.float64) for name in ("edges", "values", "variances")),
-        *(float(value) for value in numbers["flow"]),
-    )
+    edges, values, variances = (np.asarray(numbers[name]) for name in ("edges", "values", "variances"))
+    return WeightedHistogram(edges, values, variances, *(float(value) for value in numbers["flow"]))
 
 
 def stored_closure(
