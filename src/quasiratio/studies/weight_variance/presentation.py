@@ -49,6 +49,8 @@ def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
     notes = _notes(settings, points, n_bad)
     tables = {"points": _point_table(points)} if any(points.values()) else {}
     pictures: dict[str, Picture] = study_pictures(points, unweighted) if _can_fit(points["mlp"]) else {}
+    if settings.get("preset") == "smoke":
+        verdict.insert(0, "This preset is too small to judge by.")
     n_points = max(len(found) for found in points.values())
     return Presentation(
         f"{n_points} of {n_expected} points. " + " ".join(verdict), tables, pictures, notes, results
@@ -163,6 +165,11 @@ def _notes(settings: Settings, points: Points, n_bad: int) -> list[str]:
             "from the scatter about the line; the partial correlation takes out the means at each sigma_w."
         ),
     ]
+    if settings.get("preset") == "smoke":
+        notes.insert(
+            0,
+            "The preset smoke shows that everything runs; its trainings are too short to answer the question.",
+        )
     if n_bad:
         notes.append(f"{n_bad} points have ratios that are not finite, and are left out of all fits.")
     return notes
