@@ -1,7 +1,8 @@
 """Smoke runs against their committed results: new numbers must lie within the spread over seeds.
 
-The files in `reference/` are the `results.json` of `quasiratio study NAME --preset smoke --seeds 5`. Another
-machine rounds differently, which is as good as another seed. Entropies scatter too much to judge by.
+The files in `reference/` are the `results.json` of `quasiratio study NAME --preset smoke --seeds 5` (smeft-hh:
+3). The seed that is run is one of theirs, so that on the machine which made them this can only find a change of
+the code; another machine rounds differently, which is as good as another seed. Entropies scatter too much to judge by.
 """
 
 from __future__ import annotations
