@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ def good_columns(n_events: int, seed: int) -> dict[str, Any]:
         "event": np.arange(n_events),
         "w": rng.choice([1.0, -0.5], n_events, p=[0.8, 0.2]),
     }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Undo what a shell does to its background jobs, and what children would inherit: to ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

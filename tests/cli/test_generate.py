@@ -76,7 +76,6 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     while not list(parts.glob("chunk-*.npz")) and process.poll() is None:
         time.sleep(0.02)

@@ -34,10 +34,6 @@ TIME_LIMIT = 120.0
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    if (
-        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    ):  # as in a background job, which a child would inherit
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
