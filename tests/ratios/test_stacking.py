@@ -79,7 +79,7 @@ def test_the_risk_is_that_of_the_stacked_ratio() -> None:
 
 @pytest.mark.parametrize("scale", [1e-2, 1e-3, 1e-5])
 @pytest.mark.parametrize("seed", range(3))
-def test_candidates_that_the_events_cannot_tell_apart_are_left_at_the_centre(seed: int, scale: float) -> None:
+def test_candidates_that_the_events_cannot_tell_apart_get_nothing(seed: int, scale: float) -> None:
     """Differences below what so few events resolve must not be blown up into large weights."""
     base = problem(0.2, 0.2, 0.2, 0.2, seed=seed, n=1000)
     alike = StackingProblem(
@@ -88,45 +88,35 @@ def test_candidates_that_the_events_cannot_tell_apart_are_left_at_the_centre(see
         base.target[:1] + scale * (base.target - base.target[:1]),
         base.target_weights,
     )
-    np.testing.assert_allclose(alike.weights(), alike.centre(), atol=10 * scale + 1e-6)
+    np.testing.assert_allclose(alike.weights(), [1.0, 0.0, 0.0, 0.0], atol=10 * scale + 1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e-2, 1e-3, 1e-6])
 @pytest.mark.parametrize("seed", range(3))
-def test_candidates_with_like_errors_get_nearly_equal_weights(seed: int, scale: float) -> None:
+def test_candidates_that_agree_with_each_other_do_not_outvote_the_first(seed: int) -> None:
+    """Three that share one error are closer to each other than to the better one that stands first."""
     rng = np.random.default_rng(seed)
     x, t = rng.uniform(-1, 1, 2000), rng.uniform(-1, 1, 2000)
-    alike = StackingProblem(
-        truth(x) + scale * rng.normal(size=(4, 2000)),
+
+    def candidates(at: FloatArray) -> FloatArray:
+        shared = 0.03 * np.sin(7 * at)
+        own = 0.01 * np.array([np.sin((2 + 2 * i) * at) for i in range(4)])
+        return truth(at) + own + np.array([0.0, 1.0, 1.0, 1.0])[:, None] * shared
+
+    stack = StackingProblem(
+        candidates(x),
         rng.choice([1.5, -0.5], 2000, p=[0.8, 0.2]),
-        truth(t) + scale * rng.normal(size=(4, 2000)),
+        candidates(t),
         truth(t) * rng.choice([1.5, -0.5], 2000, p=[0.8, 0.2]),
     )
-    np.testing.assert_allclose(alike.centre(), 0.25, atol=0.05)
-    np.testing.assert_allclose(alike.weights(), 0.25, atol=0.1)
-
-
-def test_the_centre_weighs_by_the_inverse_squared_errors() -> None:
-    """Independent errors show in the differences between candidates, without any target."""
-    rng = np.random.default_rng(1)
-    sizes = np.array([0.1, 0.2, 0.2, 0.4])
-    x = rng.uniform(-1, 1, 50_000)
-    ratios = truth(x) + sizes[:, None] * rng.normal(size=(4, len(x)))
-    stack = StackingProblem(ratios, rng.choice([1.0, -1.0], len(x), p=[0.8, 0.2]), ratios[:, :1], np.ones(1))
-    # Up to the floor under the errors, a tenth of the least squared difference.
-    precisions = 1 / (sizes**2 + 0.1 * (0.1**2 + 0.2**2))
-    np.testing.assert_allclose(stack.centre(), precisions / precisions.sum(), atol=0.01)
-
-
-@pytest.mark.parametrize("n_candidates", [1, 2])
-def test_the_centre_of_two_is_their_mean(n_candidates: int) -> None:
-    np.testing.assert_allclose(problem(*[0.2, 0.9][:n_candidates]).centre(), 1 / n_candidates)
+    assert stack.best_single() == 0
+    np.testing.assert_allclose(stack.weights(), [1.0, 0.0, 0.0, 0.0], atol=0.25)
 
 
 def test_the_best_single_candidate_is_the_lowest_beyond_its_error() -> None:
     assert problem(2.0, 0.0, 2.0).best_single() == 1
     assert problem(0.0, 2.0, 2.0).best_single() == 0
     assert problem(2.0, 0.5).best_single() == 1
+    assert problem(0.01, 0.0, 2.0).best_single() == 0  # too close to tell: the one that is trusted more
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -138,10 +128,10 @@ def test_a_stack_of_good_candidates_is_good(seed: int) -> None:
         [bias * np.sin((2 + 2 * i) * x + i) for i, bias in enumerate((0.02, -0.02, 0.02, 0.02))]
     )
     stacked = np.sqrt(np.mean((stack.weights() @ errors) ** 2))
-    assert stacked < np.sqrt(np.mean(errors**2, axis=1)).min()
+    assert stacked < 1.05 * np.sqrt(np.mean(errors[0] ** 2))
 
 
-def test_identical_candidates_get_equal_weights() -> None:
+def test_copies_of_the_first_candidate_get_nothing() -> None:
     base = problem(0.2)
     same = StackingProblem(
         np.repeat(base.reference, 3, axis=0),
@@ -149,7 +139,7 @@ def test_identical_candidates_get_equal_weights() -> None:
         np.repeat(base.target, 3, axis=0),
         base.target_weights,
     )
-    np.testing.assert_allclose(same.weights(), 1 / 3, atol=1e-3)
+    np.testing.assert_allclose(same.weights(), [1.0, 0.0, 0.0], atol=1e-3)
 
 
 def test_a_useless_candidate_gets_little_weight() -> None:
@@ -222,4 +212,4 @@ def test_no_step_is_taken_where_the_empirical_risk_has_no_minimum() -> None:
     weights = np.ones(n)
     weights[:2] = -1.0
     stack = StackingProblem(reference, weights, target, np.ones(n))
-    np.testing.assert_allclose(stack.weights(), 0.5)
+    np.testing.assert_array_equal(stack.weights(), [1.0, 0.0])

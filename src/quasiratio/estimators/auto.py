@@ -47,7 +47,8 @@ class AutoRatio(RatioEstimator):
     over `normalize`, and get seeds of their own from `random_state`.
 
     Args:
-        candidates: Names and estimators to try; by default sign-resolved, RoSMM, REVERT and LSIF.
+        candidates: Names and estimators to try, the most trusted first: the stack leaves it only as far as the
+            validation data demand. By default sign-resolved, RoSMM, REVERT and LSIF.
 
     Attributes:
         candidates_: The fitted candidates that were kept.

@@ -5,10 +5,9 @@ The risk $J(r) = \frac12 E_0[r^2] - E_1[r]$ is quadratic in $r$, so for a stack 
 $$J(a) = \tfrac12\, a^\top A\, a - b^\top a, \qquad A_{ij} = E_0[r_i r_j], \quad b_i = E_1[r_i].$$
 
 Candidates are nearly alike, so $A$ is nearly singular; a ridge, as strong as the events are few, pulls the
-weights towards a centre. That centre needs no labels: the mean squared differences between the candidates
-are known far better than their risks, and if their errors are independent,
-$E_0[(r_i - r_j)^2] = e_i^2 + e_j^2$ gives each one's own error (the three-cornered hat of metrology) and the
-weights $\propto 1/e_i^2$.
+weights towards the first candidate alone. There is no way to learn a better centre from the candidates
+themselves: their errors share the fluctuations of the training data and are correlated, so that those that agree
+with each other are not for that reason right. Candidates stand in the order in which they are trusted.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
 
 __all__ = ["StackingProblem"]
 
 FloatArray = npt.NDArray[np.float64]
 _RIDGE = 1e-3
 _SPREAD = 0.2
-_RESOLUTION = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class StackingProblem:
         >>> noisy = truth + 0.1 * rng.normal(size=(2, 4000))
         >>> problem = StackingProblem(noisy, np.ones(4000), noisy, truth)
         >>> np.round(problem.weights(), 1).tolist()
-        [0.5, 0.5]
+        [0.8, 0.2]
     """
 
     reference: FloatArray
@@ -60,48 +57,29 @@ class StackingProblem:
     def weights(self) -> FloatArray:
         r"""Return the ridge-regularised minimum of $J(a)$, scaled to sum to one.
 
-        The ridge is $\frac{\lambda}{2} |a - \bar a|^2$ on the hyperplane of unit sum, where $J$ has the curvature
-        $H$ and the slope $g$ at the centre $\bar a$. As in a regression, where $\mathrm{Cov}[g]$ is the noise
+        The ridge is $\frac{\lambda}{2} |a - e_1|^2$ on the hyperplane of unit sum, where $J$ has the curvature $H$
+        and the slope $g$ at the first candidate $e_1$. As in a regression, where $\mathrm{Cov}[g]$ is the noise
         variance times $H$, $\lambda = 25 \operatorname{tr} \mathrm{Cov}[g] / \operatorname{tr} H$ stands for weights
-        that differ from the centre by about one fifth; candidates that the events cannot tell apart stay there.
+        that differ from it by about one fifth; candidates that the events cannot tell apart get nothing.
         """
         matrix, vector = self.quadratic()
         n_candidates = len(vector)
         centring = np.eye(n_candidates) - 1.0 / n_candidates
-        centre = self.centre()
+        first: FloatArray = np.eye(n_candidates)[0]
         curvatures, directions = np.linalg.eigh(centring @ matrix @ centring)
         # With signed weights and few events a curvature may come out negative: no minimum lies that way.
         is_curved = curvatures > 1e-12 * np.trace(matrix)
         curvatures, directions = curvatures[is_curved], directions[:, is_curved]
         if not is_curved.any():
-            return centre
+            return first
         noise = self._slope_variance() / float(curvatures.sum())
         ridge = max(_RIDGE * float(curvatures.mean()), noise / _SPREAD**2)
-        slopes = directions.T @ centring @ (vector - matrix @ centre)
+        slopes = directions.T @ centring @ (vector - matrix @ first)
         step: FloatArray = centring @ directions @ (slopes / (curvatures + ridge))
-        return centre + step
-
-    def centre(self) -> FloatArray:
-        """Return weights inversely proportional to the candidates' squared errors, from their differences.
-
-        One or two candidates cannot be told apart this way, and get equal weights.
-        """
-        n_candidates = len(self.reference)
-        if n_candidates < 3:
-            return np.full(n_candidates, 1.0 / n_candidates)
-        abs_weights = np.abs(self.reference_weights) / np.abs(self.reference_weights).sum()
-        pairs = [(i, j) for i in range(n_candidates) for j in range(i)]
-        squared = np.array([abs_weights @ (self.reference[i] - self.reference[j]) ** 2 for i, j in pairs])
-        system = np.zeros((len(pairs), n_candidates))
-        for row, pair in enumerate(pairs):
-            system[row, list(pair)] = 1.0
-        squared_errors, _ = nnls(system, squared)
-        precisions = 1.0 / (squared_errors + max(_RESOLUTION * float(squared.min()), 1e-30))
-        centre: FloatArray = precisions / precisions.sum()
-        return centre
+        return first + step
 
     def best_single(self) -> int:
-        """Return the candidate with the lowest risk; of those within two paired errors, the most precise."""
+        """Return the candidate with the lowest risk; of those within two paired errors, the first."""
         risks = np.array([self.risk(candidate) for candidate in np.eye(len(self.reference))])
         lowest = int(np.argmin(risks))
         errors = np.sqrt(
@@ -112,7 +90,7 @@ class StackingProblem:
             ]
         )
         is_tied = risks - risks[lowest] <= 2.0 * errors
-        return int(np.argmax(np.where(is_tied, self.centre(), -1.0)))
+        return int(np.argmax(is_tied))
 
     def _slope_variance(self) -> float:
         """Return the statistical variance of the slope at the plain mean, summed over the candidates."""
