@@ -149,10 +149,11 @@ def _notes(settings: Settings, points: Points, n_bad: int) -> list[str]:
             "with the point's weights (the paper: 1,200,000; all of them would take more time than the training)."
         ),
         (
-            f"Networks as published: an MLP 2-64-64-1 and sub-ratios 2-32-32-1, ReLU. Adam at "
-            f"{settings['learning_rate']:g} (published 1e-4), batches of {settings['batch_size']}, epochs of "
-            f"{settings['epoch_events']:,} events, patience {settings['patience']} epochs, at most "
-            f"{settings['max_epochs']} epochs (the paper has no limit); {len(limit)} trainings reached the limit."
+            "Networks as published: an MLP 2-64-64-1 and sub-ratios 2-32-32-1, ReLU, batches of "
+            f"{settings['batch_size']}, epochs of {settings['epoch_events']:,} events, patience {settings['patience']} "
+            f"epochs. Adam at {settings['learning_rate']:g} for the MLP and {settings['rosmm_learning_rate']:g} for "
+            f"RoSMM_r (published 1e-4), at most {settings['max_epochs']} and {settings['rosmm_max_epochs']} epochs (the "
+            f"paper has no limit); {len(limit)} of {sum(map(len, points.values()))} trainings reached the limit."
         ),
         (
             "All points share the events and differ in signs and start; points that train together see the same events "

@@ -34,7 +34,7 @@ def projected_seconds(settings: Settings, tasks: Sequence[Task]) -> float:
         arguments |= {"n_training": min(_SMALL, arguments["n_training"]), "n_test": 1000}
         one, more = (_seconds(arguments | {"max_epochs": n}) for n in (1, 1 + _MEASURED_EPOCHS))
         per_epoch = max(0.0, more - one) / _MEASURED_EPOCHS / len(of_model[0].rows)
-        expected = min(EXPECTED_EPOCHS[model], settings["max_epochs"])
+        expected = min(EXPECTED_EPOCHS[model], of_model[0].arguments["max_epochs"])
         total += per_epoch * expected * n_points
     return total
 
