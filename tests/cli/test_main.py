@@ -152,3 +152,36 @@ def test_the_installed_script_runs() -> None:
     result = subprocess.run([SCRIPT, "--version"], check=True, capture_output=True, text=True)
     assert result.stdout.startswith("quasiratio ")
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_objects_left_half_made_by_an_interruption_are_dropped_in_silence(
+    error: BaseException, code: int
+) -> None:
+    """As a ZipFile that was interrupted in its constructor, which then cannot be closed."""
+
+    class HalfMade:
+        def __init__(self) -> None:
+            raise error
+
+        def __del__(self) -> None:
+            raise AttributeError("never finished")
+
+    interrupted = typer.Typer(cls=OneSentenceErrors)
+
+    @interrupted.callback()
+    def group() -> None:
+        pass
+
+    @interrupted.command("write")
+    def write() -> None:
+        HalfMade()
+
+    complaints: list[object] = []
+    before, sys.unraisablehook = sys.unraisablehook, complaints.append
+    try:
+        assert CliRunner().invoke(interrupted, ["write"]).exit_code == code
+        error.__traceback__ = None  # whatever the exception still holds goes now
+    finally:
+        sys.unraisablehook = before
+    assert complaints == []

@@ -6,6 +6,7 @@ import difflib
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -63,7 +64,11 @@ class OneSentenceErrors(TyperGroup):
                 "Got more events than fit into memory; expected fewer. Use fewer features or files.", _USAGE
             )
         except KeyboardInterrupt as error:
+            _drop_half_made(error)
             _fail(str(error) or "Interrupted.", _INTERRUPTED)
+        except SystemExit as error:
+            _drop_half_made(error)
+            raise
 
 
 def _usage_sentence(error: Any) -> str:  # noqa: ANN401 - click's class of usage errors
@@ -93,6 +98,16 @@ def _orderly_termination() -> Iterator[None]:
 
 def _exit_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(_TERMINATED)
+
+
+def _drop_half_made(error: BaseException) -> None:
+    """Release what an interruption left unfinished; objects that complain of that are not worth a traceback."""
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    try:
+        traceback.clear_frames(error.__traceback__)
+    finally:
+        sys.unraisablehook = before
 
 
 def _print_error(sentence: str) -> None:
