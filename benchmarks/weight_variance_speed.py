@@ -41,7 +41,8 @@ def ours(model: str, points: list[GridPoint], n_epochs: int) -> float:
     """Return the processor seconds of one epoch of one point, from the difference of two runs."""
     arguments = {
         "seed": 0, "model": model, "points": [[point.sigma_w, point.eta] for point in points], "patience": 1000,
-        "n_training": _SIZES.training, "n_validation": _SIZES.validation, "n_test": _SIZES.test,
+        "n_training": _SIZES.training, "n_validation": _SIZES.validation,
+        "n_validation_used": _SIZES.validation, "n_test": _SIZES.test,
         "epoch_events": _EPOCH, "batch_size": _BATCH, "learning_rate": 1e-4,
     }  # fmt: skip
     seconds = []

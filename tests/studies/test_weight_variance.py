@@ -31,7 +31,7 @@ SPREADS = 6.0  # one seed against the mean of five, whose spread is itself known
 SMALL = EventSizes(training=3000, validation=1000, test=2000)
 POINTS = [GridPoint(1.0, 0.1), GridPoint(2.0, 0.3), GridPoint(3.0, 0.5), GridPoint(5.0, 0.7)]
 ARGUMENTS = {
-    "seed": 3, "n_training": 3000, "n_validation": 1000, "n_test": 2000, "epoch_events": 2560, "batch_size": 256,
+    "seed": 3, "n_training": 3000, "n_validation": 1000, "n_validation_used": 800, "n_test": 2000, "epoch_events": 2560, "batch_size": 256,
     "patience": 2, "max_epochs": 6, "learning_rate": 1e-3, "points": [[2.0, 0.3], [3.0, 0.5]],
 }  # fmt: skip
 

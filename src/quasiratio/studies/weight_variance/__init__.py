@@ -23,17 +23,18 @@ _PUBLISHED = {
 }  # fmt: skip
 _PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {
-        "n_sigma": 3, "n_eta": 2, "n_training": 100_000, "n_validation": 4_096, "n_test": 50_000, "group": 4,
+        "n_sigma": 3, "n_eta": 2, "n_training": 100_000, "n_validation": 4_096, "rosmm_n_validation": 4_096, "n_test": 50_000, "group": 4,
         "epoch_events": 12_800, "batch_size": 256, "patience": 8, "learning_rate": 3e-3, "max_epochs": 20,
         "rosmm_learning_rate": 3e-3, "rosmm_max_epochs": 20,
     },
     "quick": {
-        "n_sigma": 10, "n_eta": 5, "n_training": 1_000_000, "n_validation": 32_768, "n_test": 500_000, "group": 13,
-        **_PUBLISHED, "max_epochs": 60, "rosmm_learning_rate": 3e-4, "rosmm_max_epochs": 40,
+        "n_sigma": 10, "n_eta": 5, "n_training": 2_000_000, "n_validation": 131_072, "rosmm_n_validation": 32_768,
+        "n_test": 500_000, "group": 13,
+        **_PUBLISHED, "max_epochs": 100, "rosmm_learning_rate": 3e-4, "rosmm_max_epochs": 40,
     },
     "full": {
-        "n_sigma": 50, "n_eta": 20, "n_training": 4_400_000, "n_validation": 65_536, "n_test": 2_400_000,
-        "group": 20, **_PUBLISHED,
+        "n_sigma": 50, "n_eta": 20, "n_training": 4_400_000, "n_validation": 131_072, "rosmm_n_validation": 65_536,
+        "n_test": 2_400_000, "group": 20, **_PUBLISHED,
     },
 }  # fmt: skip
 
@@ -59,10 +60,10 @@ def tasks(settings: Settings) -> list[Task]:
                 chosen = points[group::n_groups]
                 arguments = {name: settings[name] for name in _PASSED_ON}
                 arguments |= {"seed": seed, "model": model}
-                if model != "mlp":  # whose curves are judged, and need the published rate
-                    arguments |= {
-                        "learning_rate": settings["rosmm_learning_rate"], "max_epochs": settings["rosmm_max_epochs"]
-                    }  # fmt: skip
+                # The curves of the MLP are judged: they need the published rate, and more validation events.
+                prefix = "" if model == "mlp" else "rosmm_"
+                arguments |= {name: settings[prefix + name] for name in ("learning_rate", "max_epochs")}
+                arguments["n_validation_used"] = settings[prefix + "n_validation"]
                 arguments["points"] = [[point.sigma_w, point.eta] for point in chosen]
                 keys = [row_key(seed, point, model) for point in chosen]
                 found.append(Task(f"{model}/seed={seed}/group={group}", arguments, keys))

@@ -145,8 +145,9 @@ def _notes(settings: Settings, points: Points, n_bad: int) -> list[str]:
     notes = [
         (
             f"Events per class: {settings['n_training']:,} for training, {settings['n_test']:,} for the test. Early "
-            f"stopping uses {settings['n_validation']:,} validation events per class, the same at every point and epoch, "
-            "with the point's weights (the paper: 1,200,000; all of them would take more time than the training)."
+            f"stopping uses {settings['n_validation']:,} validation events per class for the MLP and the first "
+            f"{settings['rosmm_n_validation']:,} of them for RoSMM_r, the same at every point and epoch, with the "
+            "point's weights (the paper: 1,200,000; all of them would take more time than the training)."
         ),
         (
             "Networks as published: an MLP 2-64-64-1 and sub-ratios 2-32-32-1, ReLU, batches of "
@@ -156,8 +157,8 @@ def _notes(settings: Settings, points: Points, n_bad: int) -> list[str]:
             f"paper has no limit); {len(limit)} of {sum(map(len, points.values()))} trainings reached the limit."
         ),
         (
-            "All points share the events and differ in signs and start; points that train together see the same events "
-            "in the same step. Inputs are divided by one standard deviation. A batch of a sub-ratio has as many events "
+            "All points share the events, and the MLPs their start, so that these differ by the signs alone; points "
+            "that train together see the same events in the same step. Inputs are divided by one standard deviation. A batch of a sub-ratio has as many events "
             "of one part as of the other, cyclically from all events of both parts."
         ),
         (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from scipy.integrate import quad
 from torch import Tensor
@@ -13,10 +15,12 @@ from torch import Tensor
 from quasiratio.distributions import signed_gaussian_case
 from quasiratio.metrics import WeightedHistogram, tsallis_relative_entropy, weighted_histogram
 from quasiratio.metrics.arrays import FloatArray
+from quasiratio.sample import WeightedSample
 
 __all__ = ["EventSizes", "SharedEvents", "optimal_cross_entropy", "shared_events"]
 
 _EDGES = np.linspace(0.0, 8.0, 150)
+_STUDY = 8
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class EventSizes:
 
     Args:
         training: For training.
-        validation: For early stopping; always the same ones.
+        validation: For early stopping; always the same ones, the first of them for RoSMM_r.
         test: For the relative entropy.
 
     Example:
@@ -40,7 +44,7 @@ class EventSizes:
 
 @dataclass(frozen=True, eq=False)
 class SharedEvents:
-    """Features as network inputs, and labels, in random order.
+    """Features as network inputs, and labels: events in random order, the classes in turn.
 
     Args:
         training: `(n, 2)` inputs.
@@ -60,6 +64,11 @@ class SharedEvents:
     reference_radii: FloatArray
     target_histogram: WeightedHistogram
 
+    def with_validation(self, n_events: int) -> SharedEvents:
+        """Return the same with the first validation events only."""
+        validation, labels = self.validation[:n_events], self.validation_labels[:n_events]
+        return replace(self, validation=validation, validation_labels=labels)
+
     def relative_entropy(self, ratios: FloatArray) -> float:
         """Return D_S2 of the reference, reweighted by `ratios`, and the target; NaN where a ratio is not finite."""
         if not np.all(np.isfinite(ratios)):
@@ -78,26 +87,33 @@ def shared_events(seed: int, sizes: EventSizes) -> SharedEvents:
         (torch.Size([2000, 2]), 0.5)
     """
     case = signed_gaussian_case("nonnegative")
-    rng = np.random.default_rng([seed, 8])
-    reference, target = case.test_samples(sizes.training + sizes.validation + sizes.test, rng)
-    scale = float(np.std(reference.features[: sizes.training], dtype=np.float64))
-
-    def mixed(first: int, last: int) -> tuple[Tensor, Tensor]:
-        features = np.concatenate([reference.features[first:last], target.features[first:last]])
-        labels = np.repeat(np.array([0, 1], dtype=np.float32), last - first)
-        order = rng.permutation(len(labels))
-        inputs = (features[order] / scale).astype(np.float32)
-        return torch.from_numpy(inputs), torch.from_numpy(labels[order])
-
-    first_test = sizes.training + sizes.validation
-    radii = [np.hypot(*sample.features[first_test:].T.astype(np.float64)) for sample in (reference, target)]
+    # A stream for each part: the size of one does not change the events of another.
+    streams = [np.random.default_rng([seed, _STUDY, part]) for part in range(3)]
+    training = case.test_samples(sizes.training, streams[0])
+    validation = case.test_samples(sizes.validation, streams[1])
+    reference, target = case.test_samples(sizes.test, streams[2])
+    scale = float(np.std(training[0].features, dtype=np.float64))
+    radii = [np.hypot(*sample.features.T.astype(np.float64)) for sample in (reference, target)]
     return SharedEvents(
-        *mixed(0, sizes.training),
-        *mixed(sizes.training, first_test),
-        torch.from_numpy((reference.features[first_test:] / scale).astype(np.float32)),
+        *_mixed(training, scale, streams[0]),
+        *_mixed(validation, scale, streams[1]),
+        _scaled(reference.features, scale),
         radii[0],
         weighted_histogram(radii[1], edges=_EDGES),
     )
+
+
+def _mixed(
+    samples: tuple[WeightedSample, WeightedSample], scale: float, rng: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Return inputs and labels of both classes, the classes in turn, so that the first events have both alike."""
+    features = np.stack([sample.features[rng.permutation(len(sample))] for sample in samples], axis=1)
+    labels = np.tile(np.array([0, 1], dtype=np.float32), len(features))
+    return _scaled(features.reshape(len(labels), -1), scale), torch.from_numpy(labels)
+
+
+def _scaled(features: npt.NDArray[np.floating[Any]], scale: float) -> Tensor:
+    return torch.from_numpy((features / scale).astype(np.float32))
 
 
 def optimal_cross_entropy() -> float:

@@ -11,7 +11,7 @@ import torch
 from quasiratio.metrics import validation_loss_area
 from quasiratio.studies.study import Row
 from quasiratio.studies.weight_variance.classifier_problem import ClassifierProblem, validation_chunks
-from quasiratio.studies.weight_variance.grid import GridPoint
+from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint
 from quasiratio.studies.weight_variance.mixture_problem import (
     MixtureProblem,
     mixture_ratio,
@@ -48,7 +48,7 @@ def compute(arguments: dict[str, Any]) -> Iterator[Row]:
     if not points:
         return
     sizes = EventSizes(*(arguments[name] for name in ("n_training", "n_validation", "n_test")))
-    events = shared_events(seed, sizes)
+    events = shared_events(seed, sizes).with_validation(2 * arguments["n_validation_used"])
     n_steps = arguments["epoch_events"] // arguments["batch_size"]
     schedule = StackSchedule(
         n_steps, arguments["patience"], arguments["max_epochs"], arguments["learning_rate"]
@@ -67,10 +67,9 @@ def _classifiers(
     problem = ClassifierProblem(
         training, validation, batch_size=batch_size, steps_per_epoch=schedule.steps_per_epoch
     )
-    starts = [
-        initial_parameters(_CLASSIFIER_WIDTHS, point_generator(point, seed, _START)) for point in points
-    ]
-    parameters = [torch.cat(one) for one in zip(*starts, strict=True)]
+    # All points start from one network, so that their curves differ by the weights alone.
+    start = initial_parameters(_CLASSIFIER_WIDTHS, point_generator(UNWEIGHTED, seed, _START))
+    parameters = [one.repeat(len(points), 1, 1) for one in start]
     for stopped in train_stack(parameters, len(points), problem, schedule):
         yield (
             points[stopped.member],
