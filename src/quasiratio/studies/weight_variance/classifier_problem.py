@@ -61,6 +61,7 @@ class ClassifierProblem:
         self, training: SignedEvents, validation: SignedEvents, *, batch_size: int, steps_per_epoch: int
     ) -> None:
         self.training, self.validation = training, validation
+        self.validation_weights = validation.weights_of(slice(None))
         self.batches = SharedBatches(training, batch_size, steps_per_epoch)
         self.passes = StackedPass()
 
@@ -82,10 +83,11 @@ class ClassifierProblem:
         for chunk in validation_chunks(len(events.labels), len(parameters[0])):
             outputs = self.passes.outputs(parameters, events.inputs[chunk])
             losses = softplus(outputs) - events.labels[chunk] * outputs
-            total += (losses * events.weights_of(chunk)).sum(dim=1, dtype=torch.float64)
+            total += (losses * self.validation_weights[:, chunk]).sum(dim=1, dtype=torch.float64)
         return total / len(events.labels)
 
     def keep(self, members: Tensor) -> None:
         """Go on with some of the points."""
         self.training.keep(members)
         self.validation.keep(members)
+        self.validation_weights = self.validation_weights[members]

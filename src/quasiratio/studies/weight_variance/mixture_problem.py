@@ -14,7 +14,7 @@ from quasiratio.studies.weight_variance.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.stacked_pass import StackedPass
 from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS
 
-__all__ = ["MixtureProblem", "mixture_ratio"]
+__all__ = ["MixtureProblem", "mixture_ratio", "signs_to_coefficients"]
 
 
 def mixture_ratio(outputs: Tensor, coefficients: Tensor) -> Tensor:
@@ -46,6 +46,7 @@ class MixtureProblem:
         self, training: SignedEvents, validation: SignedEvents, *, batch_size: int, steps_per_epoch: int
     ) -> None:
         self.training, self.validation = training, validation
+        self.validation_weights = validation.weights_of(slice(None))
         self.batches = SharedBatches(training, batch_size, steps_per_epoch)
         self.passes = StackedPass()
         self.loss = Pare()
@@ -70,13 +71,14 @@ class MixtureProblem:
         for chunk in validation_chunks(len(events.labels), len(parameters[0])):
             outputs = self.passes.outputs(parameters[:-1], events.inputs[chunk])
             losses = self._losses(outputs, parameters[-1], events.labels[chunk])
-            total += (losses * events.weights_of(chunk)).sum(dim=1, dtype=torch.float64)
+            total += (losses * self.validation_weights[:, chunk]).sum(dim=1, dtype=torch.float64)
         return total / len(events.labels)
 
     def keep(self, members: Tensor) -> None:
         """Go on with some of the points."""
         self.training.keep(members)
         self.validation.keep(members)
+        self.validation_weights = self.validation_weights[members]
 
     def _losses(self, outputs: Tensor, coefficients: Tensor, labels: Tensor) -> Tensor:
         ratio = mixture_ratio(outputs, coefficients)
