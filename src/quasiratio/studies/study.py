@@ -63,10 +63,10 @@ class Result:
 
     Args:
         name: What it is, such as `"nonnegative / RoSMM / chi2"`.
-        value: Mean over seeds, or the result of a fit.
+        value: Median over seeds, or the result of a fit.
         spread: Standard deviation over seeds; for a fit, its standard error, with `n_seeds=1`. `None` where
             one seed gives no spread.
-        n_seeds: How many values the mean is over.
+        n_seeds: How many values the value is the median of.
         published: The paper's number, if it has one.
 
     Example:

@@ -29,8 +29,6 @@ _PUBLISHED_TRAINING = {
     "patience": 20,
     "epoch_size": 100_000,
 }
-_HELD_OUT = 131_072
-"""Validation events of each class that our settings look at; the rest of the published ones is trained on."""
 _FIRST_SEED = 0
 _METHODS = [name for name in METHOD_LABELS if name != "exact"]
 
@@ -53,7 +51,6 @@ def _tasks(settings: Settings) -> Sequence[Task]:
                     "seed": seed,
                     "methods": list(names),
                     "sizes": list(settings["sizes"]),
-                    "n_held_out": None if published else min(_HELD_OUT, settings["sizes"][1]),
                     "parameters": parameters,
                 }
                 keys = [f"{prefix}/{row}" for row in rows]
@@ -76,7 +73,7 @@ def _parameters(settings: Settings) -> dict[str, dict[str, Any]]:
 def _compute(arguments: dict[str, Any]) -> Iterable[Row]:
     from quasiratio.studies.signed_gaussians.toy_events import closure_of, stored_methods, toy_events  # noqa: PLC0415
 
-    events = toy_events(arguments["case"], arguments["seed"], arguments["sizes"], arguments["n_held_out"])
+    events = toy_events(arguments["case"], arguments["seed"], arguments["sizes"])
     known = set(arguments.get("known", ()))
     for name, values in _results(arguments, events):
         key = f"{arguments['case']}/seed-{arguments['seed']}/{name}"

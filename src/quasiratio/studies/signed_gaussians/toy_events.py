@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,30 +70,22 @@ class ToyEvents:
         return self.case.samples(len(self.reference), rng)
 
 
-def toy_events(case_name: str, seed: int, sizes: Sequence[int], n_held_out: int | None = None) -> ToyEvents:
+def toy_events(case_name: str, seed: int, sizes: Sequence[int]) -> ToyEvents:
     """Draw the samples of one case.
 
     Args:
         case_name: `"nonnegative"` or `"signed"`.
         seed: Of all random numbers.
         sizes: Events of each class for training, validation and test.
-        n_held_out: How many validation events of each class to keep as such; the others join the training.
-            By default all.
 
     Example:
         >>> events = toy_events("signed", 0, (100, 50, 200))
         >>> len(events.training[0]), len(events.target), events.judge(events.exact)["rms"]
         (200, 200, 0.0)
-        >>> events = toy_events("signed", 0, (100, 50, 200), n_held_out=10)
-        >>> len(events.training[0]), len(events.validation[0])
-        (280, 20)
     """
     case, rng = signed_gaussian_case(case_name), np.random.default_rng(seed)
-    training, validation = (case.samples(n, rng) for n in sizes[:2])
-    n_kept = sizes[1] if n_held_out is None else n_held_out
-    held_out, joining = (sample[:n_kept] for sample in validation), (sample[n_kept:] for sample in validation)
-    test = case.test_samples(sizes[2], rng)
-    return ToyEvents(case, _labelled(training, joining), _labelled(held_out), *test, seed)
+    training, validation = (_labelled(*case.samples(n, rng)) for n in sizes[:2])
+    return ToyEvents(case, training, validation, *case.test_samples(sizes[2], rng), seed)
 
 
 def radius(features: npt.ArrayLike) -> FloatArray:
@@ -143,11 +135,9 @@ def stored_methods(result: ClosureResult) -> dict[str, dict[str, Any]]:
     return stored
 
 
-def _labelled(*pairs: Iterable[WeightedSample]) -> Labelled:
-    """Put pairs of a reference and a target into one array each of features, labels and weights."""
-    parts = [(label, sample) for pair in pairs for label, sample in enumerate(pair)]
+def _labelled(reference: WeightedSample, target: WeightedSample) -> Labelled:
     return (
-        np.concatenate([sample.features for _, sample in parts]),
-        np.repeat([label for label, _ in parts], [len(sample) for _, sample in parts]),
-        np.concatenate([sample.weights for _, sample in parts]),
+        np.concatenate([reference.features, target.features]),
+        np.repeat([0, 1], [len(reference), len(target)]),
+        np.concatenate([reference.weights, target.weights]),
     )
