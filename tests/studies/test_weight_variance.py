@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -98,13 +99,20 @@ def test_written_out_gradients_are_those_of_automatic_differentiation(shared: bo
         torch.testing.assert_close(gradient, parameter.grad, rtol=1e-4, atol=1e-5)
 
 
-def test_tuning_gradients_follow_the_validation_loss() -> None:
-    events, _ = drawn(POINTS[:2], n=256)
-    problem = MixtureProblem(events, events, batch_size=256, steps_per_epoch=1)
+def tuning_problem(n: int) -> tuple[MixtureProblem, list[torch.Tensor], torch.Tensor]:
+    """Two points with networks whose ratios are near one, so that nothing crosses zero; and the coefficients."""
+    events, _ = drawn(POINTS[:2], n=n)
     starts = [
         initial_parameters((2, 8, 1), torch.Generator().manual_seed(seed)) for seed in range(2 * len(PAIRS))
     ]
-    parameters = [torch.cat(one) for one in zip(*starts, strict=True)] + [signs_to_coefficients(events)]
+    networks = [0.3 * torch.cat(one) for one in zip(*starts, strict=True)]
+    problem = MixtureProblem(events, events, batch_size=n, steps_per_epoch=1)
+    return problem, networks, signs_to_coefficients(events)
+
+
+def test_tuning_gradients_follow_the_validation_loss() -> None:
+    problem, networks, coefficients = tuning_problem(256)
+    parameters = [*networks, coefficients]
     problem.begin_epoch(0)
     gradients = problem.gradients(parameters, 0)
     direction = [torch.randn(p.shape, generator=torch.Generator().manual_seed(9)) for p in parameters]
@@ -115,6 +123,16 @@ def test_tuning_gradients_follow_the_validation_loss() -> None:
 
     slope = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True))
     assert slope == pytest.approx((risk(1e-3) - risk(-1e-3)) / 2e-3, rel=2e-2)
+
+
+def test_a_state_with_poles_is_never_the_best_one() -> None:
+    """A hundred times one density minus ninety-nine times the other crosses zero among the events."""
+    problem, networks, coefficients = tuning_problem(4096)
+    assert torch.isfinite(problem.validation_losses([*networks, coefficients])).all()
+    coefficients[0, 0] = 100.0
+    losses = problem.validation_losses([*networks, coefficients])
+    assert losses[0] == math.inf
+    assert torch.isfinite(losses[1])
 
 
 def signed_pair(points: list[GridPoint]) -> tuple[SignedEvents, SignedEvents]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -15,6 +16,9 @@ from quasiratio.studies.weight_variance.stacked_pass import StackedPass
 from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS
 
 __all__ = ["MixtureProblem", "mixture_ratio", "signs_to_coefficients"]
+
+_LARGEST_LOSS = 10.0
+"""Root mean square of the losses of a state that may be kept; ratios of order one have losses of that order."""
 
 
 def mixture_ratio(outputs: Tensor, coefficients: Tensor) -> Tensor:
@@ -65,14 +69,23 @@ class MixtureProblem:
         return [*self.passes.gradients(parameters[:-1], slopes), of_coefficients]
 
     def validation_losses(self, parameters: list[Tensor]) -> Tensor:
-        """Return the weighted validation loss of each point."""
+        """Return the weighted validation loss of each point, or infinity where a few events decide it.
+
+        With signed weights a state that puts a pole onto an event of the right sign has a loss as low as one
+        likes; it must not count as the best. Its losses, weighted with the squares of the weights as in their
+        variance, are large.
+        """
         events = self.validation
         total = torch.zeros(len(events.weights), dtype=torch.float64)
+        squares = torch.zeros_like(total)
         for chunk in validation_chunks(len(events.labels), len(parameters[0])):
             outputs = self.passes.outputs(parameters[:-1], events.inputs[chunk])
             losses = self._losses(outputs, parameters[-1], events.labels[chunk])
-            total += (losses * self.validation_weights[:, chunk]).sum(dim=1, dtype=torch.float64)
-        return total / len(events.labels)
+            weighted = losses * self.validation_weights[:, chunk]
+            total += weighted.sum(dim=1, dtype=torch.float64)
+            squares += weighted.square().sum(dim=1, dtype=torch.float64)
+        largest = _LARGEST_LOSS**2 * self.validation_weights.square().sum(dim=1, dtype=torch.float64)
+        return torch.where(squares <= largest, total / len(events.labels), math.inf)
 
     def keep(self, members: Tensor) -> None:
         """Go on with some of the points."""

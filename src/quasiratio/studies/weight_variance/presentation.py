@@ -35,7 +35,7 @@ def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
         values = row.values
         if values["sigma_w"] == 0:
             unweighted.append(values)
-        elif np.isfinite([values["area"], values["entropy"]]).all():
+        elif _is_judged(values):
             points[values["model"]].append(values)
         else:
             n_bad += 1
@@ -55,6 +55,12 @@ def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
     return Presentation(
         f"{n_points} of {n_expected} points. " + " ".join(verdict), tables, pictures, notes, results
     )
+
+
+def _is_judged(values: Mapping[str, Any]) -> bool:
+    """Whether a point has what its figures need: the entropy, and for the MLP the area under its curve."""
+    needed = [values["entropy"], *([values["area"]] if values["model"] == "mlp" else [])]
+    return all(value is not None and np.isfinite(value) for value in needed)
 
 
 def _can_fit(points: Sequence[Mapping[str, Any]]) -> bool:

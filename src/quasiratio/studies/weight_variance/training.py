@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from quasiratio.metrics import validation_loss_area
@@ -130,7 +131,7 @@ def _curve_facts(stopped: Stopped) -> dict[str, Any]:
         "epochs": len(curve),
         "best_epoch": stopped.best_epoch,
         "hit_limit": stopped.hit_limit,
-        "area": validation_loss_area(stopped.validation_loss),
+        "area": validation_loss_area(stopped.validation_loss) if np.isfinite(curve).all() else None,
         "validation_loss": curve,
     }
 
