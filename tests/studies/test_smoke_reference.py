@@ -8,11 +8,12 @@ the code; another machine rounds differently, which is as good as another seed. 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
-from quasiratio.studies.registry import study_by_name
+from quasiratio.studies.registry import STUDY_MODULES, study_by_name
 
 REFERENCE = Path(__file__).parent / "reference"
 SPREADS = 6.0  # one seed against the median of five, whose spread is itself known to a third
@@ -54,3 +55,14 @@ def _results(name: str, settings, rows):
 
         return hh_results(rows)
     return study_by_name(name).present(settings, rows).results
+
+
+@pytest.mark.parametrize("name", STUDY_MODULES)
+def test_quick_has_a_complete_reference_of_its_own_settings(name: str) -> None:
+    """The numbers that `study NAME --compare` is given to see what a change has done."""
+    stored = json.loads((REFERENCE / f"{name}-quick.json").read_text())
+    assert stored["study"] == name
+    assert stored["complete"]
+    assert stored["settings"] == {**study_by_name(name).presets["quick"], "preset": "quick"}
+    assert all(math.isfinite(result["value"]) for result in stored["results"])
+    assert "+changes" not in stored["commit"]
