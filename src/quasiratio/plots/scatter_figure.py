@@ -73,7 +73,7 @@ def scatter_figure(
         figure = new_figure(4.3, width=max(5.4, 4.2 * n_panels + 0.6))
         panels = list(figure.subplots(1, n_panels, sharex=True, sharey=True, squeeze=False)[0])
         everything = np.concatenate([one.y for one in series])
-        limits = robust_limits([np.quantile(everything, [0.01, 0.99])], [everything], stretch=0.15)
+        limits = robust_limits([np.quantile(everything, [0.1, 0.9])], [everything], stretch=1.0)
         lowest_color = min((float(one.color.min()) for one in series if one.color is not None), default=0.0)
         highest_color = max((float(one.color.max()) for one in series if one.color is not None), default=1.0)
         for i, one in enumerate(series):
