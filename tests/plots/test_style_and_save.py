@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import closure
-from quasiratio.plots import closure_figure, figure_style, save_figure
+from quasiratio.plots import closure_figure, figure_style, save_figure, settled_layout, weight_figure
+from quasiratio.plots.figure_image import figure_image
 from quasiratio.plots.labels import short_number
 from quasiratio.plots.style import PALETTE, method_styles, new_figure
 
@@ -107,3 +108,15 @@ def test_bad_places_and_formats(
     with pytest.raises(InvalidInputError, match=message):
         save_figure(figure, tmp_path / stem, formats=formats)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_panels_are_arranged_once_for_all_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = weight_figure({"target": [1.0, 1.0, -1.0]})
+    engine = figure.get_layout_engine()
+    arranged = []
+    monkeypatch.setattr(engine, "execute", lambda one, execute=engine.execute: arranged.append(execute(one)))
+    with settled_layout(figure):
+        save_figure(figure, tmp_path / "weights", formats=("pdf", "png"))
+        figure_image(figure, largest_svg=0)
+    assert len(arranged) == 1
+    assert figure.get_layout_engine() is engine

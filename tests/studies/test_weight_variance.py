@@ -22,10 +22,10 @@ from quasiratio.studies.weight_variance.linear_relation import linear_relation, 
 from quasiratio.studies.weight_variance.mixture_problem import MixtureProblem, signs_to_coefficients
 from quasiratio.studies.weight_variance.shared_events import EventSizes, optimal_cross_entropy, shared_events
 from quasiratio.studies.weight_variance.signed_events import SignedEvents
-from quasiratio.studies.weight_variance.stack_training import StackSchedule, train_stack
+from quasiratio.studies.weight_variance.stack_training import StackSchedule, Stopped, train_stack
 from quasiratio.studies.weight_variance.stacked_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS, SubRatioProblem
-from quasiratio.studies.weight_variance.training import compute
+from quasiratio.studies.weight_variance.training import _curve_facts, compute
 
 REFERENCE = Path(__file__).parent / "reference" / "weight-variance-smoke.json"
 SPREADS = 6.0  # one seed against the mean of five, whose spread is itself known to a third
@@ -259,6 +259,7 @@ def invented_rows(*, noise: float) -> list[Row]:
             values = {
                 "sigma_w": point.sigma_w, "eta": point.eta, "seed": 0, "model": model, "epochs": 3, "hit_limit": False,
                 "area": 0.1 * point.sigma_w + rng.normal(0, noise), "validation_loss": [0.69, 0.68, 0.67],
+                "area_to_last_epoch": 0.1 * point.sigma_w + rng.normal(0, 10 * noise),
                 "entropy": slope * point.sigma_w, "best_epoch": 2,
             }  # fmt: skip
             rows.append(Row(f"{point.name}/{model}", values))
@@ -277,6 +278,31 @@ def test_the_presentation_finds_the_lines_that_are_there() -> None:
         "validation_loss", "area_sigma", "area_variance", "area_eta", "entropy_sigma", "entropy_eta", "entropy_median",
     }  # fmt: skip
     assert "24 of 50 points." in presentation.verdict
+
+
+def test_the_area_ends_at_the_state_that_is_kept() -> None:
+    curve = [0.9, 0.7, 0.6, 0.8]
+    facts = _curve_facts(Stopped(0, curve, 2, [], hit_limit=False))
+    assert facts["area"] == pytest.approx(0.3 / 2 + 0.1)
+    assert facts["area_to_last_epoch"] == pytest.approx(0.1 / 2 - 0.1 - 0.2)
+    assert (
+        _curve_facts(Stopped(0, [0.9, 0.8], -1, [], hit_limit=False))["area"] is None
+    )  # nothing beat the start
+
+
+def test_a_loss_that_runs_away_costs_its_own_area_and_nothing_else() -> None:
+    facts = _curve_facts(Stopped(0, [0.9, 0.7, math.inf], 1, [], hit_limit=False))
+    assert facts["area"] == pytest.approx(0.1)
+    assert facts["area_to_last_epoch"] is None
+    rows = invented_rows(noise=0.01)
+    lost = [row for row in rows if row.values["sigma_w"] == 1.0]
+    for row in lost:
+        row.values["area_to_last_epoch"] = row.values["area"] = None
+    presentation = STUDY.present(STUDY.presets["quick"], rows)
+    judged = [row[0] for row in presentation.tables["points"].rows]
+    assert judged.count("RoSMM_r") == 24  # their figures need no curve
+    assert judged.count("MLP") == 20
+    assert any("4 points have" in note for note in presentation.notes)
 
 
 def test_the_presentation_of_nothing_says_so() -> None:

@@ -3,7 +3,8 @@ r"""The area under the curve of the residual validation loss (VLRC AUC of arXiv:
 $$A = \int_{e_\mathrm{first}}^{e_\mathrm{stop}} [L(e) - L(e_\mathrm{stop})]\,de$$
 
 It says how slowly a training converged, in units of loss times epochs. Compare only trainings with one
-epoch length and a constant rate: a decaying rate flattens the end of every curve.
+epoch length and a constant rate: a decaying rate flattens the end of every curve. With early stopping, the
+stopping point is the epoch whose state is kept; the last one before patience ran out is higher by chance.
 """
 
 from __future__ import annotations

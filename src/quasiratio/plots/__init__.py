@@ -13,7 +13,8 @@ What to use when:
 - `landscape_figure`, `risk_curve_figure`: risks over the mixture coefficients.
 - `transform_figure`: what a network outputs for a ratio, with poles.
 - `scatter_figure`: the result of a study against what was varied, with straight lines.
-- `save_figure`: write a figure in several formats, all or none.
+- `save_figure`: write a figure in several formats, all or none. `settled_layout`: arrange its panels once for several
+  such calls.
 
 Figures of arXiv:2410.10216, and what draws them:
 
@@ -58,6 +59,7 @@ from quasiratio.plots.risk_landscape import RiskCurve, RiskLandscape
 from quasiratio.plots.save import save_figure
 from quasiratio.plots.scatter_figure import scatter_figure
 from quasiratio.plots.scatter_series import LinearFit, ScatterSeries, linear_fit
+from quasiratio.plots.settled_layout import settled_layout
 from quasiratio.plots.sign_changes import sign_changes
 from quasiratio.plots.style import figure_style
 from quasiratio.plots.support_figure import support_figure
@@ -88,6 +90,7 @@ __all__ = [
     "risk_curve_figure",
     "save_figure",
     "scatter_figure",
+    "settled_layout",
     "sign_changes",
     "support_figure",
     "training_figure",

@@ -99,6 +99,8 @@ def closure_grid_figure(
             below.set_xlabel(axis_label((labels or {}).get(closure.name, closure.name), unit))
             if titles is not None:
                 draw_title(main, titles[i])
+            for axes in (main, below):
+                axes.minorticks_off()  # too fine for panels of this size
             mains.extend([main, below])
         legend_above(
             figure,

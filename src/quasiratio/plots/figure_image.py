@@ -12,6 +12,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from PIL import Image
 
+from quasiratio.plots.settled_layout import settled_layout
 from quasiratio.plots.style import figure_style
 
 __all__ = ["Figure", "FigureImage", "figure_image"]
@@ -58,13 +59,14 @@ def figure_image(figure: Figure, *, largest_svg: int = _LARGEST_SVG) -> FigureIm
         ('image/svg+xml', 864, b'<svg')
     """
     width, height = (round(96 * float(inches)) for inches in figure.get_size_inches())
-    with figure_style(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
-        svg = _svg(figure)
-        if len(svg) > largest_svg:
-            png = _png(figure)
-            if len(png) < len(svg):
-                return FigureImage("image/png", png, width, height)
+        with settled_layout(figure), figure_style():
+            svg = _svg(figure)
+            if len(svg) > largest_svg:
+                png = _png(figure)
+                if len(png) < len(svg):
+                    return FigureImage("image/png", png, width, height)
     return FigureImage("image/svg+xml", svg, width, height)
 
 

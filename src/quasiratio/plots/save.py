@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.plots.settled_layout import settled_layout
 from quasiratio.plots.style import figure_style
 
 __all__ = ["save_figure"]
@@ -46,6 +47,7 @@ def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", 
     try:
         with (
             tempfile.TemporaryDirectory(dir=stem.parent, prefix=f".{stem.name}-") as workspace,
+            settled_layout(figure),
             figure_style(),
         ):
             rendered = [Path(workspace) / path.name for path in paths]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +45,15 @@ def write_study_files(
             content = {"caption": table.caption, "columns": list(table.columns), "rows": list(table.rows)}
             write_file(directory / f"{name}.json", _json(content))
     _write_results(study, settings, outcome, presentation.results, directory)
-    if presentation.pictures:
-        from quasiratio.plots import save_figure  # noqa: PLC0415 - loads Matplotlib
+    with ExitStack() as settled:
+        if presentation.pictures:
+            from quasiratio.plots import save_figure, settled_layout  # noqa: PLC0415 - loads Matplotlib
 
-        for name, picture in presentation.pictures.items():
-            save_figure(picture.figure, directory / name, formats=("pdf", "png"))
-    write_report(_report(study, settings, outcome, presentation, tables, command), directory / "report.html")
+            for name, picture in presentation.pictures.items():
+                settled.enter_context(settled_layout(picture.figure))
+                save_figure(picture.figure, directory / name, formats=("pdf", "png"))
+        report = _report(study, settings, outcome, presentation, tables, command)
+        write_report(report, directory / "report.html")
     return presentation
 
 

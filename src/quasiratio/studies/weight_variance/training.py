@@ -126,14 +126,20 @@ def _signed(
 
 
 def _curve_facts(stopped: Stopped) -> dict[str, Any]:
-    curve = [round(loss, _DIGITS) for loss in stopped.validation_loss]
+    curve = stopped.validation_loss
     return {
         "epochs": len(curve),
         "best_epoch": stopped.best_epoch,
         "hit_limit": stopped.hit_limit,
-        "area": validation_loss_area(stopped.validation_loss) if np.isfinite(curve).all() else None,
-        "validation_loss": curve,
+        "area": _area(curve[: stopped.best_epoch + 1]),
+        "area_to_last_epoch": _area(curve),
+        "validation_loss": [round(loss, _DIGITS) for loss in curve],
     }
+
+
+def _area(curve: Sequence[float]) -> float | None:
+    """Return the area of a curve, or None if training never helped or the loss ran away on the way."""
+    return validation_loss_area(curve) if len(curve) > 0 and np.isfinite(curve).all() else None
 
 
 def _classifier_entropy(events: SharedEvents, stopped: Stopped) -> float:
