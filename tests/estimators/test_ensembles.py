@@ -55,6 +55,16 @@ def fitted() -> Callable[[str], Any]:
     return fit
 
 
+def test_half_of_a_sign_resolved_ensemble_has_hard_swish(fitted: Callable[[str], Any]) -> None:
+    def activation(model: Any) -> str:
+        return model.model_.network.activation
+
+    X, y, w = events(signed=False)
+    assert activation(fitted("sign resolved")) == "silu+hardswish"
+    assert activation(MAKERS["sign resolved"](n_members=1, max_steps=2).fit(X, y, w)) == "silu"
+    assert activation(MAKERS["sign resolved"](activation="gelu", max_steps=2).fit(X, y, w)) == "gelu"
+
+
 @every_kind
 def test_shapes_and_spread(kind: str, fitted: Callable[[str], Any]) -> None:
     X, _, _ = events()

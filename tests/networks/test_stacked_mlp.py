@@ -29,6 +29,22 @@ def test_each_network_is_an_ordinary_perceptron(activation: str, hidden_layers: 
         torch.testing.assert_close(outputs[network], hidden)
 
 
+def test_each_half_of_a_stack_may_have_its_own_activation() -> None:
+    mixed = StackedMlp(5, 2, (7, 6), 4, activation="silu+hardswish", generator=seeded(1))
+    inputs = torch.randn(11, 2, generator=seeded(2))
+    for name, networks in (("silu", slice(0, 3)), ("hardswish", slice(3, 5))):
+        alone = StackedMlp(5, 2, (7, 6), 4, activation=name, generator=seeded(1))
+        torch.testing.assert_close(mixed(inputs)[networks], alone(inputs)[networks])
+    with torch.no_grad():
+        without = mixed(inputs)  # in place
+    torch.testing.assert_close(mixed(inputs), without)
+
+
+def test_an_unknown_activation_among_several_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="'silu\\+swish'; expected one of silu, relu.* joined by \\+"):
+        StackedMlp(2, 2, (4,), 1, activation="silu+swish")
+
+
 def test_networks_may_see_their_own_events() -> None:
     mlp = StackedMlp(2, 3, (6,), 1, generator=seeded(1))
     inputs = torch.randn(2, 5, 3, generator=seeded(2))

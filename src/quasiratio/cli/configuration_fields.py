@@ -113,10 +113,11 @@ class FitConfiguration(BaseModel):
         None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 128 above.",
         "a list of widths, such as [64, 64]",
     )  # fmt: skip
-    activation: Literal["silu", "hardswish", "relu", "tanh", "gelu"] | None = _option(
+    activation: Literal["silu", "hardswish", "relu", "tanh", "gelu", "silu+hardswish"] | None = _option(
         None,
-        "silu, hardswish, relu, tanh or gelu. Left out: what suits the method.",
-        "one of silu, hardswish, relu, tanh, gelu",
+        "silu, hardswish, relu, tanh or gelu; silu+hardswish gives each half of an ensemble one. Left out: what suits "
+        "the method.",
+        "one of silu, hardswish, relu, tanh, gelu, silu+hardswish",
     )
     schedule: Literal["cosine", "constant"] = _option(
         "cosine", "cosine, or constant (the published one).", "cosine or constant"

@@ -34,7 +34,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above
             (half as wide for the several networks of `SignedMixtureRatio`).
         activation: `"silu"`, `"hardswish"`, `"relu"`, `"tanh"` or `"gelu"`; by default SiLU, and hard swish for
-            the small networks of a signed mixture.
+            the small networks of a signed mixture. Several joined by `+` share the members of an ensemble among
+            them, as `"silu+hardswish"` does by default for those of `SignResolvedRatio`.
         batch_size: Events per optimiser step.
         learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64.
         max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.

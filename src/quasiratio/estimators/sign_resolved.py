@@ -46,6 +46,11 @@ class SignResolvedRatio(SingleModelRatio):
     tune: Literal["none", "all"] = "none"
     tune_loss: str | RatioLoss = "pare"
 
+    def _activation(self) -> str:
+        """Return SiLU, and for half of an ensemble hard swish: where the target vanishes, one errs low, one high."""
+        mixes = self.activation is None and self.n_members > 1
+        return "silu+hardswish" if mixes else super()._activation()
+
     def _train(self, fit: Fit) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "all"), self.tune_loss)
         model, history = train_sign_resolved(fit)

@@ -1,6 +1,7 @@
 """Networks with a leading member axis, and the scaling of their inputs."""
 
-from quasiratio.networks.mlp import ACTIVATIONS, StackedMlp, default_hidden_layers
+from quasiratio.networks.activations import ACTIVATIONS, activation_shares
+from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
 from quasiratio.networks.standardize import FeatureScaling
 
-__all__ = ["ACTIVATIONS", "FeatureScaling", "StackedMlp", "default_hidden_layers"]
+__all__ = ["ACTIVATIONS", "FeatureScaling", "StackedMlp", "activation_shares", "default_hidden_layers"]

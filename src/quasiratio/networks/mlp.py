@@ -9,32 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.networks.activations import activate, activation_shares
 from quasiratio.networks.narrow_product import narrow_product
 
-__all__ = ["ACTIVATIONS", "StackedMlp", "default_hidden_layers"]
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "silu": nn.functional.silu,
-    "relu": nn.functional.relu,
-    "tanh": torch.tanh,
-    "gelu": nn.functional.gelu,
-    "hardswish": nn.functional.hardswish,
-}
-_IN_PLACE = ACTIVATIONS | {
-    "silu": partial(nn.functional.silu, inplace=True),
-    "relu": torch.relu_,
-    "tanh": torch.tanh_,
-    "hardswish": partial(nn.functional.hardswish, inplace=True),
-}
-"""The same without new memory, for evaluation: fresh pages cost more than the arithmetic."""
-
+__all__ = ["StackedMlp", "default_hidden_layers"]
 
 def default_hidden_layers(n_features: int) -> tuple[int, ...]:
     """Two layers of 64 for up to four features, three of 128 above.
@@ -54,7 +37,7 @@ class StackedMlp(nn.Module):
         n_inputs: Number of inputs of each network.
         hidden_layers: Width of each hidden layer; empty for a linear model.
         n_outputs: Number of outputs of each network.
-        activation: One of `ACTIVATIONS`.
+        activation: One of `ACTIVATIONS`, or several joined by `+` (see `networks.activations`).
         generator: Source of the initial weights; each network draws its own.
 
     Example:
@@ -74,11 +57,9 @@ class StackedMlp(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            msg = f"Got the activation {activation!r}; expected one of {', '.join(ACTIVATIONS)}."
-            raise InvalidInputError(msg)
         self.n_networks = n_networks
         self.activation = activation
+        self._shares = activation_shares(activation, n_networks)
         widths = [n_inputs, *hidden_layers, n_outputs]
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
@@ -97,12 +78,11 @@ class StackedMlp(nn.Module):
         Returns:
             Raw outputs of shape `(n_networks, n, n_outputs)`.
         """
-        activate = (ACTIVATIONS if torch.is_grad_enabled() else _IN_PLACE)[self.activation]
         hidden = inputs if inputs.dim() == 3 else inputs.expand(self.n_networks, *inputs.shape)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if layer < last:
-                hidden = activate(torch.baddbmm(bias, hidden, weight))
+                hidden = activate(torch.baddbmm(bias, hidden, weight), self._shares)
             else:
                 hidden = narrow_product(hidden, weight) + bias
         return hidden

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +12,12 @@ import numpy.typing as npt
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.networks import activation_shares
 from quasiratio.persistence.onnx_graph import OnnxGraph
 
 if TYPE_CHECKING:
     from quasiratio.networks import FeatureScaling, StackedMlp
+    from quasiratio.networks.activations import ActivationShare
 
 __all__ = ["ONNX_ACTIVATIONS", "add_networks", "add_scaling"]
 
@@ -37,17 +38,26 @@ def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str
 
 def add_networks(graph: OnnxGraph, inputs: str, network: StackedMlp) -> str:
     """Add all stacked networks: `(n, d)` inputs to `(n_networks, n, n_outputs)` outputs."""
-    if network.activation not in ONNX_ACTIVATIONS:
-        known = ", ".join(ONNX_ACTIVATIONS)
-        msg = f"Got the activation {network.activation!r}, which cannot be exported; expected one of {known}."
-        raise InvalidInputError(msg)
+    shares = activation_shares(network.activation, network.n_networks)
     last = len(network.weights) - 1
     for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
         product = graph.add("MatMul", inputs, graph.double(weight.detach().cpu().numpy()))
         inputs = graph.add("Add", product, graph.double(bias.detach().cpu().numpy()))
         if layer < last:
-            inputs = ONNX_ACTIVATIONS[network.activation](graph, inputs)
+            inputs = _add_activations(graph, inputs, shares)
     return inputs
+
+
+def _add_activations(graph: OnnxGraph, x: str, shares: Sequence[ActivationShare]) -> str:
+    if len(shares) == 1:
+        return ONNX_ACTIVATIONS[shares[0][0]](graph, x)
+    activated = [
+        ONNX_ACTIVATIONS[name](
+            graph, graph.add("Slice", x, graph.axes(networks.start), graph.axes(networks.stop), graph.axes(0))
+        )
+        for name, networks in shares
+    ]
+    return graph.add("Concat", *activated, axis=0)
 
 
 def _silu(graph: OnnxGraph, x: str) -> str:
