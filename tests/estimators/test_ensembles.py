@@ -56,7 +56,7 @@ def fitted() -> Callable[[str], Any]:
 
 
 def test_half_of_a_sign_resolved_ensemble_has_hard_swish(fitted: Callable[[str], Any]) -> None:
-    def activation(model: Any) -> str:
+    def activation(model: Any) -> Any:
         return model.model_.network.activation
 
     X, y, w = events(signed=False)

@@ -41,7 +41,7 @@ def test_each_half_of_a_stack_may_have_its_own_activation() -> None:
 
 
 def test_an_unknown_activation_among_several_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="'silu\\+swish'; expected one of silu, relu.* joined by \\+"):
+    with pytest.raises(InvalidInputError, match=r"'silu\+swish'; expected one of silu, relu.* joined by \+"):
         StackedMlp(2, 2, (4,), 1, activation="silu+swish")
 
 

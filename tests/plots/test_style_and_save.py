@@ -112,7 +112,7 @@ def test_bad_places_and_formats(
 
 def test_panels_are_arranged_once_for_all_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = weight_figure({"target": [1.0, 1.0, -1.0]})
-    engine = figure.get_layout_engine()
+    engine: Any = figure.get_layout_engine()
     arranged = []
     monkeypatch.setattr(engine, "execute", lambda one, execute=engine.execute: arranged.append(execute(one)))
     with settled_layout(figure):

@@ -295,9 +295,8 @@ def test_a_loss_that_runs_away_costs_its_own_area_and_nothing_else() -> None:
     assert facts["area"] == pytest.approx(0.1)
     assert facts["area_to_last_epoch"] is None
     rows = invented_rows(noise=0.01)
-    lost = [row for row in rows if row.values["sigma_w"] == 1.0]
-    for row in lost:
-        row.values["area_to_last_epoch"] = row.values["area"] = None
+    lost = {"area": None, "area_to_last_epoch": None}
+    rows = [Row(row.key, {**row.values, **(lost if row.values["sigma_w"] == 1.0 else {})}) for row in rows]
     presentation = STUDY.present(STUDY.presets["quick"], rows)
     judged = [row[0] for row in presentation.tables["points"].rows]
     assert judged.count("RoSMM_r") == 24  # their figures need no curve

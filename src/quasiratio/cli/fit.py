@@ -84,7 +84,9 @@ def fit(
     hidden_layers: Annotated[
         str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
     ] = None,
-    activation: Annotated[str | None, typer.Option(help="silu, hardswish, relu, tanh, gelu or silu+hardswish.")] = None,
+    activation: Annotated[
+        str | None, typer.Option(help="silu, hardswish, relu, tanh, gelu or silu+hardswish.")
+    ] = None,
     schedule: Annotated[str | None, typer.Option(help="cosine or constant.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before stopping.")] = None,
     epoch_size: Annotated[int | None, typer.Option(help="Events between two validations.")] = None,

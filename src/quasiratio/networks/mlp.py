@@ -19,6 +19,7 @@ from quasiratio.networks.narrow_product import narrow_product
 
 __all__ = ["StackedMlp", "default_hidden_layers"]
 
+
 def default_hidden_layers(n_features: int) -> tuple[int, ...]:
     """Two layers of 64 for up to four features, three of 128 above.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quasiratio.plots.figure_image import Figure
+    from quasiratio.plots.figure_image import Figure, FigureImage
 
 __all__ = ["Block", "Cell", "Facts", "Picture", "Report", "Section", "Status", "Table", "Text"]
 
@@ -88,6 +88,7 @@ class Picture:
         figure: The figure, as the functions of `quasiratio.plots` return it.
         caption: What there is to see; also read aloud to those who cannot.
         title: Short name, by which the index lists the picture.
+        image: The figure as it was drawn already; by default it is drawn for the page.
 
     Example:
         >>> from quasiratio.plots import weight_figure
@@ -98,6 +99,7 @@ class Picture:
     figure: Figure
     caption: str
     title: str = ""
+    image: FigureImage | None = None
 
 
 Block = Text | Facts | Table | Picture

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from quasiratio.plots.figure_image import FigureImage, figure_image
+from quasiratio.plots.figure_image import Figure, FigureImage, figure_image
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
 from quasiratio.report.data_image import data_address
 from quasiratio.report.safe_text import anchor, number_text, paragraphs, plain_number, safe
@@ -67,8 +67,7 @@ class PageBody:
         return f'<section id="{address}" class="part">\n<h2>{safe(section.title)}</h2>\n{body}\n</section>'
 
     def _picture(self, picture: Picture, entry: IndexEntry) -> str:
-        image = self._drawn.get(id(picture.figure)) or figure_image(picture.figure)
-        self._drawn[id(picture.figure)] = image
+        image = picture.image or self._image(picture.figure)
         name = picture.title or picture.caption or "Figure"
         address = anchor(f"figure {picture.title}", self._taken)
         heading = ""
@@ -84,6 +83,11 @@ class PageBody:
             f'loading="lazy" decoding="async"></button>\n'
             f"<figcaption>{safe(picture.caption)}</figcaption>\n</figure>"
         )
+
+    def _image(self, figure: Figure) -> FigureImage:
+        if id(figure) not in self._drawn:
+            self._drawn[id(figure)] = figure_image(figure)
+        return self._drawn[id(figure)]
 
 
 def _gallery(figures: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,9 @@ def conduct_study(
             say(f"Projected time, from a few measured steps: {duration_text(seconds)}.")
         with study_progress(study.name, quiet=quiet) as show:
             outcome = run_study(study, settings, directory, pool, show=show)
-    presentation = write_study_files(study, settings, outcome, directory, command)
+        # Workers on other machines do not see the directory.
+        with pool.make_executor() if pool.sees_store else nullcontext() as executor:
+            presentation = write_study_files(study, settings, outcome, directory, command, executor)
     say(presentation.verdict)
     for key, sentence in outcome.failures.items():
         say(f"Missing: {key} ({sentence})")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quasiratio.persistence.atomic_replace import write_file
 from quasiratio.report import Facts, Report, Section, Table, Text, write_report
+from quasiratio.studies.drawing import draw_pictures
 from quasiratio.studies.provenance import Provenance
 from quasiratio.studies.study import Result
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from quasiratio.studies.runner import Outcome
     from quasiratio.studies.study import Presentation, Settings, Study
 
@@ -24,7 +27,12 @@ RESULTS_NAME = "results.json"
 
 
 def write_study_files(
-    study: Study, settings: Settings, outcome: Outcome, directory: Path, command: str
+    study: Study,
+    settings: Settings,
+    outcome: Outcome,
+    directory: Path,
+    command: str,
+    executor: Executor | None = None,
 ) -> Presentation:
     """Present what is stored, and write it.
 
@@ -34,6 +42,7 @@ def write_study_files(
         outcome: What is stored.
         directory: Where the files go; it must exist.
         command: The command that repeats the run.
+        executor: Processes of this machine that draw the figures; `None` to draw them here.
     """
     presentation = study.present(settings, outcome.rows)
     tables = dict(presentation.tables)
@@ -45,15 +54,9 @@ def write_study_files(
             content = {"caption": table.caption, "columns": list(table.columns), "rows": list(table.rows)}
             write_file(directory / f"{name}.json", _json(content))
     _write_results(study, settings, outcome, presentation.results, directory)
-    with ExitStack() as settled:
-        if presentation.pictures:
-            from quasiratio.plots import save_figure, settled_layout  # noqa: PLC0415 - loads Matplotlib
-
-            for name, picture in presentation.pictures.items():
-                settled.enter_context(settled_layout(picture.figure))
-                save_figure(picture.figure, directory / name, formats=("pdf", "png"))
-        report = _report(study, settings, outcome, presentation, tables, command)
-        write_report(report, directory / "report.html")
+    pictures = draw_pictures(presentation.pictures, directory, executor)
+    drawn = replace(presentation, pictures=pictures)
+    write_report(_report(study, settings, outcome, drawn, tables, command), directory / "report.html")
     return presentation
 
 

@@ -1,0 +1,48 @@
+"""The figures of a study as files and as images for its page, drawn by several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quasiratio.plots.figure_image import Figure, FigureImage
+    from quasiratio.report import Picture
+
+__all__ = ["draw_pictures"]
+
+
+def draw_pictures(
+    pictures: Mapping[str, Picture], directory: Path, executor: Executor | None
+) -> dict[str, Picture]:
+    """Write every figure as PDF and PNG, and return the pictures with the images for the page.
+
+    Args:
+        pictures: Figures by the stem of their files.
+        directory: Where the files go; it must exist.
+        executor: Processes that share this machine's files, or `None` to draw here.
+    """
+    images: dict[str, FigureImage] = {}
+    if executor is not None:
+        with suppress(BrokenExecutor):  # a process was killed; this one is still here
+            futures = [
+                executor.submit(_drawn, one.figure, directory / name) for name, one in pictures.items()
+            ]
+            images = {name: future.result() for name, future in zip(pictures, futures, strict=True)}
+    return {
+        name: replace(picture, image=images.get(name) or _drawn(picture.figure, directory / name))
+        for name, picture in pictures.items()
+    }
+
+
+def _drawn(figure: Figure, stem: Path) -> FigureImage:
+    from quasiratio.plots import save_figure, settled_layout  # noqa: PLC0415 - loads Matplotlib
+    from quasiratio.plots.figure_image import figure_image  # noqa: PLC0415
+
+    with settled_layout(figure):
+        save_figure(figure, stem, formats=("pdf", "png"))
+        return figure_image(figure)
