@@ -2,14 +2,20 @@
 
 `python -m benchmarks.accuracy --seeds 5` appends one row per (case, seed, method) to
 `benchmarks/results/accuracy.json` as soon as it is known; rows that are there already are not computed again.
+`--from-study toys` takes over the fits of `quasiratio study signed-gaussians --preset full -o toys`, whose events,
+seeds and estimators are the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -68,6 +74,34 @@ METHODS: dict[str, Callable[[ToyData, int], Rows]] = {
 }
 
 
+def rows_of_study(directory: Path) -> Iterator[dict]:
+    """Yield what a study at the published sizes has found for the methods of this table."""
+    names = {method.replace(" ", "-"): method for method in METHODS} | {"mlp": "mlp-bce"}
+    with closing(sqlite3.connect(directory / "results.sqlite")) as store:
+        results = [json.loads(text) for (text,) in store.execute("SELECT result FROM results")]
+        (settings,) = store.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
+    if tuple(json.loads(settings)["sizes"]) != PUBLISHED_SIZES:
+        raise SystemExit(f"{directory} has other sizes; expected a study with --preset full.")
+    exact = {(row["case"], row["seed"]): row for row in results if row["method"] == "exact"}
+    for row in results:
+        if row["method"] in names:
+            numbers = {
+                key: row[key]
+                for key in (
+                    "case",
+                    "seed",
+                    "chi2",
+                    "exact_chi2",
+                    "chi2_to_exact",
+                    "entropy",
+                    "rms",
+                    "seconds",
+                )
+            }
+            numbers["exact_entropy"] = exact[row["case"], row["seed"]]["entropy"]
+            yield {"method": names[row["method"]], "sizes": PUBLISHED_SIZES, **numbers}
+
+
 def _timed_fit(estimator, data: ToyData):
     start = time.perf_counter()
     estimator.fit(*data.training, validation=data.validation)
@@ -81,7 +115,17 @@ def main() -> None:
     parser.add_argument("--cases", default="nonnegative,signed")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--from-study", type=Path, help="directory of a study")
     arguments = parser.parse_args()
+    if arguments.from_study is not None:
+        done = {(row["case"], row["seed"], row["method"]) for row in read_rows("accuracy")}
+        for row in rows_of_study(arguments.from_study):
+            if (
+                row["method"] in arguments.methods.split(",")
+                and (row["case"], row["seed"], row["method"]) not in done
+            ):
+                append_row("accuracy", row)
+        return
     torch.set_num_threads(arguments.threads)
     for method in arguments.methods.split(","):
         for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
