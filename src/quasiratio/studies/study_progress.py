@@ -10,6 +10,8 @@ from contextlib import contextmanager
 __all__ = ["ShowProgress", "duration_text", "study_progress"]
 
 _SECONDS_BETWEEN_LINES = 15.0
+_SHARE_TO_EXTRAPOLATE = 0.1
+"""The first rows tell little: they may wait for events that are generated once, or come from the longest fits."""
 
 ShowProgress = Callable[[float, float], None]
 """Called with how much of how much is done."""
@@ -65,7 +67,7 @@ class _TimeLeft:
         if self.start is None:
             self.start = (now, done)
         began, first = self.start
-        if done <= first or done >= total:
+        if done - first < _SHARE_TO_EXTRAPOLATE * (total - first) or done >= total:
             return ""
         return f"about {duration_text((now - began) * (total - done) / (done - first))} left"
 
