@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quasiratio.persistence.atomic_replace import write_file
+
 if TYPE_CHECKING:
     from quasiratio.plots.figure_image import Figure, FigureImage
     from quasiratio.report import Picture
@@ -44,5 +46,10 @@ def _drawn(figure: Figure, stem: Path) -> FigureImage:
     from quasiratio.plots.figure_image import figure_image  # noqa: PLC0415
 
     with settled_layout(figure):
-        save_figure(figure, stem, formats=("pdf", "png"))
-        return figure_image(figure)
+        image = figure_image(figure)
+        if image.media_type == "image/png":  # sharp enough for a file, too
+            write_file(stem.with_name(f"{stem.name}.png"), image.content)
+            save_figure(figure, stem, formats=("pdf",))
+        else:
+            save_figure(figure, stem, formats=("pdf", "png"))
+    return image
