@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import quasiratio as qr
-from benchmarks.results import read_rows, write_rows
+from benchmarks.results import append_row
 from benchmarks.toy import toy_data
 
 _QUANTILE = 0.6827
@@ -31,12 +31,13 @@ def main() -> None:
     parser.add_argument("--sizes", default="100000")
     parser.add_argument("--members", type=int, default=8)
     parser.add_argument("--steps", type=int, default=None)
+    parser.add_argument("--cases", default="nonnegative,signed")
+    parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(arguments.threads)
     options = {"n_members": arguments.members} | ({"max_steps": arguments.steps} if arguments.steps else {})
-    rows = read_rows("coverage")
     for size in (int(size) for size in arguments.sizes.split(",")):
-        for case in ("nonnegative", "signed"):
+        for case in arguments.cases.split(","):
             pooled = np.concatenate(
                 [pulls(case, seed, size, **options) for seed in range(arguments.data_sets)]
             )
@@ -49,8 +50,7 @@ def main() -> None:
                 "quantile_68": float(np.quantile(np.abs(pooled), _QUANTILE)),
                 "mean_pull": float(pooled.mean()),
             }
-            rows = [*rows, row]
-            write_rows("coverage", rows)
+            append_row("coverage", row)
             print(" ".join(f"{key} {value}" for key, value in row.items()), flush=True)
 
 

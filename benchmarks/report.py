@@ -135,13 +135,23 @@ def coverage() -> str:
             f"{row['n_events']}",
             f"{row['data_sets']}",
             f"{row['members']}",
+            str(row["steps"] or "default"),
             f"{row['quantile_68']:.2f}",
             f"{row['mean_pull']:+.2f}",
         ]
         for row in read_rows("coverage")
     ]
     return _table(
-        ["case", "events per class", "data sets", "members", "68% quantile of abs(pull)", "mean pull"], body
+        [
+            "case",
+            "events per class",
+            "data sets",
+            "members",
+            "steps",
+            "68% quantile of abs(pull)",
+            "mean pull",
+        ],
+        body,
     )
 
 
