@@ -35,7 +35,7 @@ def settled_layout(figure: Figure) -> Iterator[None]:
         yield
         return
     with figure_style():
-        figure.draw_without_rendering()
+        engine.execute(figure)
     figure.set_layout_engine("none")
     try:
         yield

@@ -31,10 +31,12 @@ def draw_pictures(
     images: dict[str, FigureImage] = {}
     if executor is not None:
         with suppress(BrokenExecutor):  # a process was killed; this one is still here
-            futures = [
-                executor.submit(_drawn, one.figure, directory / name) for name, one in pictures.items()
-            ]
-            images = {name: future.result() for name, future in zip(pictures, futures, strict=True)}
+            largest_first = sorted(pictures, key=lambda name: -len(pictures[name].figure.axes))
+            futures = {
+                name: executor.submit(_drawn, pictures[name].figure, directory / name)
+                for name in largest_first
+            }
+            images = {name: future.result() for name, future in futures.items()}
     return {
         name: replace(picture, image=images.get(name) or _drawn(picture.figure, directory / name))
         for name, picture in pictures.items()
