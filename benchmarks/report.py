@@ -241,7 +241,7 @@ SECTIONS = {
             "## Coverage\n\nPulls of an ensemble against the exact ratio, over the inner 95% of the events, pooled "
             "over independent data sets. One is perfect coverage, less is a band that is too wide. It holds the "
             "noise of the data and of the training, and the difference between the two activations; of the bias that both "
-            "share it knows nothing. At the published size that difference makes it wide rather than narrow here."
+            "share it knows nothing. At the published size it is rather too wide than too narrow on these toys (two data sets each)."
         ),
         coverage,
     ),
