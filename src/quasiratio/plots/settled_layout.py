@@ -21,17 +21,18 @@ def settled_layout(figure: Figure) -> Iterator[None]:
     may differ by a pixel between formats.
 
     Args:
-        figure: The figure; one that is settled already, or has no layout engine, is left alone.
+        figure: The figure; one that is empty, settled already, or without a layout engine is left alone.
 
     Example:
         >>> figure = Figure(layout="constrained")
+        >>> axes = figure.subplots()
         >>> with settled_layout(figure):
         ...     figure.get_layout_engine().execute(figure)  # does nothing
         >>> type(figure.get_layout_engine()).__name__
         'ConstrainedLayoutEngine'
     """
     engine = figure.get_layout_engine()
-    if engine is None or isinstance(engine, PlaceHolderLayoutEngine):
+    if not figure.axes or engine is None or isinstance(engine, PlaceHolderLayoutEngine):
         yield
         return
     with figure_style():
