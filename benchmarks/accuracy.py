@@ -2,19 +2,17 @@
 
 `python -m benchmarks.accuracy --seeds 5` appends one row per (case, seed, method) to
 `benchmarks/results/accuracy.json` as soon as it is known; rows that are there already are not computed again.
-`--from-study toys` takes over the fits of `quasiratio study signed-gaussians --preset full -o toys`, whose events,
-seeds and estimators are the same.
+`--from-study toys` takes over what is missing from `quasiratio study signed-gaussians --preset full -o toys`, whose
+events and seeds are the same; its single methods are the candidates of `AutoRatio`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +23,9 @@ from benchmarks.results import append_row, read_rows
 from benchmarks.toy import PUBLISHED_SIZES, ToyData, toy_data
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.losses import Pare
+from quasiratio.studies.runner import STORE_NAME
+from quasiratio.studies.store import ResultStore
+from quasiratio.studies.study_files import RESULTS_NAME
 
 Rows = Iterator[tuple[str, np.ndarray, float]]
 
@@ -74,32 +75,33 @@ METHODS: dict[str, Callable[[ToyData, int], Rows]] = {
 }
 
 
+_OF_STUDY = {
+    "exact": "exact",
+    "mlp": "mlp-bce",
+    "sign-resolved-x8": "sign-resolved x8",
+    "auto": "auto",
+    "sign-resolved": "sign-resolved in auto",
+    "rosmm": "rosmm in auto",
+    "revert": "revert",
+    "lsif": "lsif",
+}
+"""What this table calls the same fit."""
+_NUMBERS = ("case", "seed", "chi2", "exact_chi2", "chi2_to_exact", "entropy", "rms", "seconds")
+
+
 def rows_of_study(directory: Path) -> Iterator[dict]:
-    """Yield what a study at the published sizes has found for the methods of this table."""
-    names = {method.replace(" ", "-"): method for method in METHODS} | {"mlp": "mlp-bce"}
-    with closing(sqlite3.connect(directory / "results.sqlite")) as store:
-        results = [json.loads(text) for (text,) in store.execute("SELECT result FROM results")]
-        (settings,) = store.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
-    if tuple(json.loads(settings)["sizes"]) != PUBLISHED_SIZES:
+    """Yield what a study at the published sizes has found."""
+    settings = json.loads((directory / RESULTS_NAME).read_text())["settings"]
+    if tuple(settings["sizes"]) != PUBLISHED_SIZES:
         raise SystemExit(f"{directory} has other sizes; expected a study with --preset full.")
-    exact = {(row["case"], row["seed"]): row for row in results if row["method"] == "exact"}
+    with ResultStore.joined(directory / STORE_NAME, run=0) as store:
+        results = [row.values for row in store.rows()]
+    exact = {(row["case"], row["seed"]): row["entropy"] for row in results if row["method"] == "exact"}
     for row in results:
-        if row["method"] in names:
-            numbers = {
-                key: row[key]
-                for key in (
-                    "case",
-                    "seed",
-                    "chi2",
-                    "exact_chi2",
-                    "chi2_to_exact",
-                    "entropy",
-                    "rms",
-                    "seconds",
-                )
-            }
-            numbers["exact_entropy"] = exact[row["case"], row["seed"]]["entropy"]
-            yield {"method": names[row["method"]], "sizes": PUBLISHED_SIZES, **numbers}
+        if row["method"] in _OF_STUDY:
+            numbers = {name: row[name] for name in _NUMBERS}
+            numbers["exact_entropy"] = exact[row["case"], row["seed"]]
+            yield {"method": _OF_STUDY[row["method"]], "sizes": PUBLISHED_SIZES, **numbers}
 
 
 def _timed_fit(estimator, data: ToyData):
@@ -120,10 +122,7 @@ def main() -> None:
     if arguments.from_study is not None:
         done = {(row["case"], row["seed"], row["method"]) for row in read_rows("accuracy")}
         for row in rows_of_study(arguments.from_study):
-            if (
-                row["method"] in arguments.methods.split(",")
-                and (row["case"], row["seed"], row["method"]) not in done
-            ):
+            if (row["case"], row["seed"], row["method"]) not in done:
                 append_row("accuracy", row)
         return
     torch.set_num_threads(arguments.threads)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +32,25 @@ def test_every_study_is_listed_with_its_question() -> None:
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(STUDY_MODULES)
     assert all(line.endswith("?") for line in lines)
+
+
+def test_ctrl_c_while_figures_are_drawn_gets_a_sentence_and_resume_draws_them(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["weight-variance", "--preset", "smoke", "--method", "mlp", "--jobs", "1", "-o", str(out)]
+    command = [sys.executable, "-m", "quasiratio", "study", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (out / "results.md").exists():  # written just before the figures
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.endswith("Error: Interrupted.\n")
+    assert "Traceback" not in said
+    assert not (out / "report.html").exists()
+    again = invoke(*arguments, "--resume")
+    assert again.exit_code == 0, again.stderr
+    assert (out / "area_sigma.pdf").exists()
 
 
 def test_a_smoke_run_writes_everything_and_is_not_repeated(tmp_path: Path) -> None:

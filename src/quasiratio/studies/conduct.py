@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +78,7 @@ def conduct_study(
             say(f"Projected time, from a few measured steps: {duration_text(seconds)}.")
         with study_progress(study.name, quiet=quiet) as show:
             outcome = run_study(study, settings, directory, pool, show=show)
-        # Workers on other machines do not see the directory.
-        with pool.make_executor() if pool.sees_store else nullcontext() as executor:
+        with _drawing_workers(pool) as executor:
             presentation = write_study_files(study, settings, outcome, directory, command, executor)
     say(presentation.verdict)
     for key, sentence in outcome.failures.items():
@@ -140,6 +140,19 @@ def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
         msg = f"Got --jobs {jobs}; expected at least 1."
         raise InvalidInputError(msg)
     return local_workers(jobs)
+
+
+@contextmanager
+def _drawing_workers(pool: WorkerPool) -> Iterator[Executor | None]:
+    """Yield processes that see the output directory, or None; an interruption does not wait for them."""
+    if not pool.sees_store:
+        yield None
+        return
+    executor = pool.make_executor()
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _require_directory(directory: Path, *, resume: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -88,7 +89,8 @@ def compute_task(
 
 
 def exit_with_parent(n_threads: int) -> None:
-    """Prepare a local worker: its threads, and its end when the process that started it is gone."""
+    """Prepare a local worker: its threads, and its end when the process that started it ends it or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who started the workers decides
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
     if "torch" in sys.modules:  # it came with the study that was sent; else it reads the variable
         import torch  # noqa: PLC0415
