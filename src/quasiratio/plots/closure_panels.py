@@ -97,7 +97,7 @@ def draw_pulls(
         )
     axes.set_ylim(-limit, limit)
     axes.set_yticks([-0.6 * limit, 0.0, 0.6 * limit])
-    axes.minorticks_off()  # too fine for a strip
+    axes.minorticks_off()  # too fine for a strip; panels share x, so that the densities lose those of x, too
     axes.set_ylabel("Pull", loc="center")
     mark_beyond(axes, _centers(closure), pulls, TARGET_COLOR)
     axes.annotate(
