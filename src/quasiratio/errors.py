@@ -16,6 +16,7 @@ __all__ = [
     "QuasiratioError",
     "QuasiratioWarning",
     "SupportWarning",
+    "UntrustworthyFitWarning",
 ]
 
 
@@ -67,3 +68,7 @@ class OmittedColumnWarning(QuasiratioWarning):
 
 class SupportWarning(QuasiratioWarning):
     """Target weight lies where the reference has too few events to be reweighted."""
+
+
+class UntrustworthyFitWarning(QuasiratioWarning):
+    """A fit failed its own check, or its events cannot support one."""

@@ -155,7 +155,6 @@ def _fitted(kind: str) -> Any:
     if kind not in _CACHE:
         with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
             warnings.simplefilter("ignore", QuasiratioWarning)  # so few steps may fit badly
-            patch.setattr(auto, "_TEST_STEPS", 20)
             _CACHE[kind] = FITS[kind]()
     return _CACHE[kind]
 

@@ -2,5 +2,19 @@
 
 from quasiratio.distributions.signed_gaussian_case import SignedGaussianCase, signed_gaussian_case
 from quasiratio.distributions.signed_gaussian_mixture import SignedGaussianMixture
+from quasiratio.distributions.signed_jets_case import (
+    SignAsymmetry,
+    SignedJets,
+    SignedJetsCase,
+    signed_jets_case,
+)
 
-__all__ = ["SignedGaussianCase", "SignedGaussianMixture", "signed_gaussian_case"]
+__all__ = [
+    "SignAsymmetry",
+    "SignedGaussianCase",
+    "SignedGaussianMixture",
+    "SignedJets",
+    "SignedJetsCase",
+    "signed_gaussian_case",
+    "signed_jets_case",
+]

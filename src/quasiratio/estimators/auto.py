@@ -14,24 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import DivergenceError, InvalidInputError, QuasiratioWarning
 from quasiratio.estimators.auto_report import AutoReport, CandidateRow
-from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.base import FitData, RatioEstimator
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.hyperparameters import NetworkEstimator
-from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
-from quasiratio.estimators.training_data import LabelledEvents, checked_features
+from quasiratio.estimators.training_data import checked_features
 from quasiratio.losses import loss_by_name
 from quasiratio.metrics import ratio_risk, ratio_risk_difference
 from quasiratio.ratios.stacking import StackingProblem
 
-__all__ = ["AutoRatio", "reference_is_negative"]
+__all__ = ["AutoRatio"]
 
 FloatArray = npt.NDArray[np.float64]
 _N_FOLDS = 5
-_SIGNIFICANCE = 4.0
-_TAIL_FRACTIONS = (0.01, 0.05, 0.2)
-_TEST_STEPS = 500
 
 
 @dataclass(eq=False, repr=False)
@@ -39,16 +35,17 @@ class AutoRatio(RatioEstimator):
     r"""Fit a few methods, judge them by one risk, and stack them.
 
     The risk $J(r) = \frac12 E_0[r^2] - E_1[r]$ measures $\frac12\int q_0 (r - r^*)^2$ up to a constant for
-    weights of any sign. Where the reference density itself is negative (tested on the validation data) it is
-    no distance: then losses that need a positive reference are dropped, nothing is stacked, and the first
-    candidate left, by default the sign-resolved classifier, is taken.
+    weights of any sign, and is taken with positive weights, so that no pole can lower it. Where the reference density
+    itself may be negative it is no distance: then losses that need a positive reference are left out, nothing is
+    stacked, and the first candidate left, by default the sign-resolved classifier, is taken. A candidate that fails
+    its check on the validation events is out.
 
     Takes the hyperparameters of `NetworkEstimator`, which the default candidates inherit; all candidates take
     over `normalize`, and get seeds of their own from `random_state`.
 
     Args:
         candidates: Names and estimators to try, the most trusted first: the stack leaves it only as far as the
-            validation data demand. By default sign-resolved, RoSMM, REVERT and LSIF.
+            validation data demand. By default sign-resolved, RoSMM and REVERT.
 
     Attributes:
         candidates_: The fitted candidates that were kept.
@@ -61,38 +58,49 @@ class AutoRatio(RatioEstimator):
         >>> y = np.repeat([0, 1], 2000)
         >>> auto = AutoRatio(max_steps=100, random_state=0).fit(X, y)
         >>> sorted(auto.candidates_)
-        ['lsif', 'revert', 'rosmm', 'sign-resolved']
+        ['revert', 'rosmm', 'sign-resolved']
         >>> round(float(auto.stack_weights_.sum()), 6)
         1.0
     """
 
     candidates: Mapping[str, RatioEstimator] | None = None
 
-    def _fit_events(self, training: LabelledEvents, held_out: LabelledEvents) -> None:
+    def _fit_events(self, data: FitData) -> None:
         candidates = self._checked_candidates()
-        is_negative = reference_is_negative(training, held_out, self)
-        kept = {n: c for n, c in candidates.items() if not is_negative or _accepts_any_reference(c)}
-        if not kept:
-            msg = (
-                f"The reference density is negative, and every candidate ({', '.join(candidates)}) needs a "
-                "positive one; add SignResolvedRatio() to the candidates."
-            )
-            raise InvalidInputError(msg)
-        self.candidates_ = {}
-        for name, candidate in kept.items():
+        any_sign = data.densities.reference.sign == "any"
+        fitted: dict[str, RatioEstimator] = {}
+        left_out: dict[str, str] = {}
+        for name, candidate in candidates.items():
+            if any_sign and not _accepts_any_reference(candidate):
+                left_out[name] = "it needs a positive reference density"
+                continue
             try:
-                candidate._fit_checked(training, held_out, self)
+                # Lengths and strengths are tried for the first only: the others would cost as much again.
+                candidate._fit_checked(data._replace(tries=not fitted), self)
             except (InvalidInputError, DivergenceError) as error:
                 last_error = error
+                left_out[name] = str(error)
                 warnings.warn(
                     f"The candidate {name!r} was left out: {error}", QuasiratioWarning, stacklevel=3
                 )
             else:
-                self.candidates_[name] = candidate
-        if not self.candidates_:
+                fitted[name] = candidate
+        if not fitted and len(left_out) == len(candidates) and not any_sign:
             raise last_error
-        dropped = tuple(name for name in candidates if name not in self.candidates_)
-        self._choose(held_out, is_negative=is_negative, dropped=dropped)
+        if not fitted:
+            msg = (
+                f"The reference density may be negative, and no candidate ({', '.join(candidates)}) accepts that; add "
+                "SignResolvedRatio() to the candidates."
+            )
+            raise InvalidInputError(msg)
+        sound = {name: c for name, c in fitted.items() if c.fit_check_.status != "failed"}
+        left_out |= {name: c.fit_check_.reasons[0] for name, c in fitted.items() if name not in sound}
+        if not sound:  # the check of the whole will say so
+            first = next(iter(fitted))
+            sound = {first: fitted[first]}
+            del left_out[first]
+        self.candidates_ = sound
+        self._choose(data, any_sign=any_sign, left_out=left_out)
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self, "candidates_")
@@ -109,7 +117,6 @@ class AutoRatio(RatioEstimator):
                 "sign-resolved": SignResolvedRatio(),
                 "rosmm": SignedMixtureRatio(),
                 "revert": DirectRatio(loss="revert"),
-                "lsif": DirectRatio(loss="lsif"),
             }
             inherited = {name: getattr(self, name) for name in NetworkEstimator().get_params()}
             for candidate in candidates.values():
@@ -132,76 +139,66 @@ class AutoRatio(RatioEstimator):
         states = np.random.SeedSequence(self.seed_).generate_state(n_candidates)
         return [int(state % (2**31 - 1)) for state in states]
 
-    def _choose(self, held_out: LabelledEvents, *, is_negative: bool, dropped: tuple[str, ...]) -> None:
+    def _choose(self, data: FitData, *, any_sign: bool, left_out: dict[str, str]) -> None:
         """Judge the candidates on the held-out events; set the stack's weights and the report."""
         names = list(self.candidates_)
+        held_out = data.held_out
+        judged = data.densities.judge_weights(held_out)[~held_out.labels]
         reference, target = held_out.select(~held_out.labels), held_out.select(held_out.labels)
-        problem = StackingProblem(
-            np.array([c.predict_ratio(reference.features) for c in self.candidates_.values()]),
-            reference.weights,
-            np.array([c.predict_ratio(target.features) for c in self.candidates_.values()]),
-            target.weights,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", QuasiratioWarning
+            )  # what is wrong with a candidate is in the report
+            problem = StackingProblem(
+                np.array([c.predict_ratio(reference.features) for c in self.candidates_.values()]),
+                judged,
+                np.array([c.predict_ratio(target.features) for c in self.candidates_.values()]),
+                target.weights,
+            )
         risks = [
-            ratio_risk(r, reference.weights, t, target.weights)
+            ratio_risk(r, reference.weights, t, target.weights, judge_weights=judged)
             for r, t in zip(problem.reference, problem.target, strict=True)
         ]
-        best = 0 if is_negative else problem.best_single()
+        lowest = int(np.argmin([risk.value for risk in risks]))
+        taken = 0 if any_sign else problem.best_single()
         stacked_risk = single_risk = float("nan")
-        self.stack_weights_ = np.eye(len(names))[best]
-        if is_negative:
-            reason = (
-                f"the reference density is negative, so the risk is no distance; took {names[best]} without "
-                f"stacking{' and left out ' + ', '.join(dropped) if dropped else ''}"
-            )
+        self.stack_weights_ = np.eye(len(names))[taken]
+        if any_sign:
+            reason = f"the reference density may be negative, so the risk is no distance; took {names[taken]}"
         elif len(names) == 1:
-            reason = f"{names[best]} was the only candidate"
+            reason = f"{names[taken]} was the only candidate left"
         else:
             rng = np.random.default_rng(self.seed_)
             stacked_risk, single_risk = problem.cross_validated(_N_FOLDS, rng)
             if stacked_risk < single_risk:
                 self.stack_weights_ = problem.weights()
-                reason = (
-                    f"the stack has a lower cross-validated risk than the best single model ({names[best]})"
-                )
+                reason = f"the stack has a lower cross-validated risk than {names[taken]} alone"
             else:
-                reason = f"{names[best]} alone has a lower cross-validated risk than the stack"
+                reason = f"{names[taken]} alone has a lower cross-validated risk than the stack"
+            if taken != lowest:
+                reason += f"; {names[lowest]} is lower by less than two errors"
         rows = []
         for index, name in enumerate(names):
             difference = ratio_risk_difference(
                 (problem.reference[index], problem.target[index]),
-                (problem.reference[best], problem.target[best]),
+                (problem.reference[lowest], problem.target[lowest]),
                 weights_reference=reference.weights,
                 weights_target=target.weights,
+                judge_weights=judged,
             )
             rows.append(CandidateRow(name, risks[index], difference, float(self.stack_weights_[index])))
-        self.report_ = AutoReport(tuple(rows), names[best], dropped, stacked_risk, single_risk, reason)
+        self.report_ = AutoReport(
+            tuple(rows),
+            names[lowest],
+            tuple(left_out),
+            stacked_risk,
+            single_risk,
+            _with_left_out(reason, left_out),
+        )
 
 
-def reference_is_negative(
-    training: LabelledEvents, held_out: LabelledEvents, settings: NetworkEstimator
-) -> bool:
-    """Test whether the reference has a region of negative density.
-
-    A short classifier of the weights' sign, trained on one half of the reference events, orders those of the
-    other half, and the reverse; a tail of 1%, 5% or 20% of them whose weights sum to less than zero by four
-    standard deviations is such a region.
-    """
-    features = np.concatenate([part.features[~part.labels] for part in (training, held_out)])
-    weights = np.concatenate([part.weights[~part.labels] for part in (training, held_out)])
-    if np.sum(weights < 0) <= _SIGNIFICANCE**2:  # n events are at most sqrt(n) standard deviations below zero
-        return False
-    judge = PositiveReweighter(max_steps=_TEST_STEPS, random_state=0, verbose=False, device=settings.device)
-    in_first_half = np.random.default_rng(0).permutation(len(weights)) % 2 == 0
-    ordered = []
-    for trained in (in_first_half, ~in_first_half):
-        asymmetry_of = judge.sign_asymmetry(features[trained], weights[trained])
-        ordered.append(weights[~trained][np.argsort(asymmetry_of(features[~trained]))])
-    for fraction in _TAIL_FRACTIONS:
-        tail = np.concatenate([half[: max(1, int(fraction * len(half)))] for half in ordered])
-        if tail.sum() < -_SIGNIFICANCE * np.sqrt(np.square(tail).sum()):
-            return True
-    return False
+def _with_left_out(reason: str, left_out: dict[str, str]) -> str:
+    return "; ".join([reason, *(f"left out {name}: {why.rstrip('.')}" for name, why in left_out.items())])
 
 
 def _accepts_any_reference(candidate: RatioEstimator) -> bool:

@@ -27,8 +27,9 @@ class AutoReport:
 
     Attributes:
         rows: One per candidate.
-        best: The best single candidate.
-        dropped: Candidates that were left out: the reference density is negative, or they could not be fitted.
+        best: The candidate with the lowest risk; no row is below it.
+        dropped: Candidates that were left out: the reference density may be negative, they could not be fitted, or
+            failed their check.
         stacked_risk: Cross-validated risk of the stack; NaN where nothing was stacked.
         single_risk: Cross-validated risk of the best single candidate.
         reason: The choice in one line.

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, QuasiratioWarning, UntrustworthyFitWarning
+from quasiratio.estimators.densities import Densities, assumed_densities
 from quasiratio.estimators.fingerprint import data_fingerprint
-from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.fit_check import (
+    CheckedRatio,
+    FitCheck,
+    check_ratio,
+    effective_size,
+    one_event_decides,
+)
+from quasiratio.estimators.hyperparameters import NetworkEstimator, checked_device
+from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.estimators.persistent import PersistentEstimator
-from quasiratio.estimators.training_data import LabelledEvents, labelled_events, split_validation
+from quasiratio.estimators.training_data import (
+    LabelledEvents,
+    labelled_events,
+    split_indices,
+    warn_about_weights,
+)
 from quasiratio.metrics import ratio_risk
 
-__all__ = ["RatioEstimator"]
+__all__ = ["FitData", "RatioEstimator", "checked_ratio"]
 
 FloatArray = npt.NDArray[np.float64]
+_CHECK_SHARE = 0.5
+"""Events kept aside for the check, in units of those held out for validation."""
+_MOST_CHECK_EVENTS = 200_000
+
+
+class FitData(NamedTuple):
+    """Events to train on, events to choose by, what is assumed of the densities, and whether to try other settings."""
+
+    training: LabelledEvents
+    held_out: LabelledEvents
+    densities: Densities
+    tries: bool = True
+
+    @property
+    def effective_sizes(self) -> tuple[float, float]:
+        """Effective sizes of the training reference and target."""
+        labels, weights = self.training.labels, self.training.weights
+        return effective_size(weights[~labels]), effective_size(weights[labels])
+
+
+def checked_ratio(ratio: FloatArray, events: LabelledEvents, densities: Densities) -> CheckedRatio:
+    """Arrange the ratio at events of both classes for a check."""
+    target = events.labels
+    judge_weights = densities.judge_weights(events) if len(events) else events.weights
+    return CheckedRatio(
+        ratio[~target], ratio[target], events.weights[~target], events.weights[target], judge_weights[~target]
+    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,21 +72,34 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
 
     Args:
         normalize: Scale the ratio so that its weighted mean over the training reference is one.
+        reference_density: What is known of the reference density: `"positive"`, so that a ratio over it has no pole;
+            `"any"` sign; or `"auto"`, which tests the data (see `densities`).
+        target_density: The same of the target density.
 
     Attributes:
         seed_: The seed in use, also where `random_state` was `None`.
+        fit_check_: `FitCheck`: whether the ratio can be used, from events that took no part in the fit.
+        reference_density_: `AssumedDensity`: what was assumed of the reference density, and why.
+        target_density_: The same of the target density.
+        training_sizes_: Effective sizes of the training reference and of the training target.
         fingerprint_: `DataFingerprint` of the events given to `fit`: their number, ranges and checksum.
     """
 
     normalize: bool = True
+    reference_density: Literal["auto", "positive", "any"] = "auto"
+    target_density: Literal["auto", "positive", "any"] = "auto"
 
     @abstractmethod
-    def _fit_events(self, training: LabelledEvents, held_out: LabelledEvents) -> None:
+    def _fit_events(self, data: FitData) -> None:
         """Learn from checked events."""
 
     @abstractmethod
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
+
+    def _facts_for_check(self, events: LabelledEvents) -> dict[str, Any]:  # noqa: ARG002
+        """Return what `check_ratio` should know of the fit beside its ratios."""
+        return {}
 
     def fit(
         self,
@@ -53,33 +108,68 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[Any, npt.ArrayLike, npt.ArrayLike | None] | None = None,
     ) -> Self:
-        """Learn the ratio from events of both classes.
+        """Learn the ratio from events of both classes, and check it on events kept aside.
 
         Args:
             X: `(n, d)` features, or anything with named columns that `WeightedSample` accepts.
             y: 0 for the reference (denominator), 1 for the target (numerator).
             sample_weight: Signed weights; each class must have a positive sum.
-            validation: `(X, y, w)` to validate on; else `validation_fraction` of the events is held out.
+            validation: `(X, y, w)` to validate on and to check with; else `validation_fraction` of the events is held
+                out, and half of that again for the check.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
-        self._checked_settings()
+        self._checked_settings(len(events))
+        warn_about_weights(events, self.n_features_in_)
         self.seed_ = self._new_seed()
         self.fingerprint_ = data_fingerprint(self._names(), events.features, events.labels, events.weights)
+        rng = np.random.default_rng(self.seed_)
         if validation is None:
-            rng = np.random.default_rng(self.seed_)
-            training, held_out = split_validation(events, self.validation_fraction, rng)
+            fractions = (self.validation_fraction, _CHECK_SHARE * self.validation_fraction)
+            parts = split_indices(events, fractions, rng)
+            training, held_out, aside = (events.select(part) for part in parts)
+            numbers = parts[2]
         else:
-            training, held_out = events, self._checked_validation(validation)
-        self._fit_events(training, held_out)
+            training, given = events, self._checked_validation(validation)
+            fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(given))
+            parts = split_indices(given, (fraction,), rng)
+            (held_out, aside), numbers = (given.select(part) for part in parts), parts[1]
+        densities = assumed_densities(
+            training,
+            reference=self.reference_density,
+            target=self.target_density,
+            periodic=self._periodic_columns(training.features),
+            device=checked_device(self.device),
+            seed=self.seed_ % 2**31,
+        )
+        self.reference_density_, self.target_density_ = densities.reference, densities.target
+        data = FitData(training, held_out, densities)
+        self.training_sizes_ = data.effective_sizes
+        self._fit_events(data)
+        self.fit_check_ = self._check(aside, numbers, densities)
+        if self.fit_check_.status == "failed":
+            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=2)
         return self
 
-    def _fit_checked(self, training: LabelledEvents, held_out: LabelledEvents, owner: RatioEstimator) -> None:
+    def _check(self, aside: LabelledEvents, numbers: npt.NDArray[np.int64], densities: Densities) -> FitCheck:
+        """Check the fitted ratio on events kept aside."""
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", QuasiratioWarning
+            )  # they are about the training events, and were said
+            ratio = self._predict(aside.features, members=False)[0] if len(aside) else np.empty(0)
+        checked = checked_ratio(ratio, aside, densities)
+        return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check(aside))
+
+    def _fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
         known: Any = owner
         self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
-        self._checked_settings()
+        self._checked_settings(len(data.training))
         self.seed_, self.fingerprint_ = self._new_seed(), owner.fingerprint_
-        self._fit_events(training, held_out)
+        self.reference_density_, self.target_density_ = data.densities.reference, data.densities.target
+        self.training_sizes_ = data.effective_sizes
+        self._fit_events(data)
+        self.fit_check_ = self._check(data.held_out, np.arange(len(data.held_out)), data.densities)
 
     @overload
     def predict_ratio(self, X: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
@@ -115,11 +205,32 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         return self._predict(X, members=True)[1]
 
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ANN401
-        r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`)."""
+        r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`).
+
+        Where the fit took the reference density to be positive, $E_0$ uses weights $|w| a_0(x)$ with a sign asymmetry
+        learned from the events given here alone, so that no pole on a negative weight can raise the score; a ratio in
+        which one event carries the whole has the score of minus infinity.
+        """
         check_is_fitted(self)
         events = labelled_events(self, X, y, sample_weight, reset=False, where="scored")
         ratio, target = self.predict_ratio(X), events.labels
-        risk = ratio_risk(ratio[~target], events.weights[~target], ratio[target], events.weights[target])
+        judged = events.weights[~target]
+        if self.reference_density_.sign == "positive":
+            signs = LearnedSigns.of(events.features[~target], judged)
+            judged = signs.positive_weights(
+                signs.cross_log_odds, judged, self.reference_density_.floor or 0.0
+            )
+        new_weights = events.weights[~target] * ratio[~target]
+        shares, natural = (np.abs(w) / np.abs(w).sum() for w in (new_weights, events.weights[~target]))
+        if one_event_decides(shares, natural):
+            return float("-inf")
+        risk = ratio_risk(
+            ratio[~target],
+            events.weights[~target],
+            ratio[target],
+            events.weights[target],
+            judge_weights=judged,
+        )
         return -risk.value
 
     def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401

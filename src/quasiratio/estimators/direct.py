@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import torch
 
 from quasiratio.errors import NegativeWeightWarning
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.sign_resolved import train_sign_resolved
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
+from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.losses import Pare, RatioLoss, loss_by_name
-from quasiratio.ratios import DirectModel
+from quasiratio.ratios import DirectModel, SignFloors
 from quasiratio.training import RatioObjective
 
 __all__ = ["DirectRatio"]
-
-_FIRST_ESTIMATE_STEPS = 300
 
 
 @dataclass(eq=False, repr=False)
@@ -45,23 +46,27 @@ class DirectRatio(SingleModelRatio):
 
     loss: str | RatioLoss = "bce"
 
-    def _train(self, fit: Fit) -> TrainedModel:
+    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         loss = loss_by_name(self.loss)
         if isinstance(loss, Pare) and loss.eps == "auto":
-            loss = loss.resolved(_first_estimate(fit))
+            loss = loss.resolved(_first_estimate(fit, floors))
         if not loss.expresses_negative_ratios and np.any(fit.train_events.weights < 0):
             _warn_positive_only(loss)
         self.loss_ = loss
-        model = DirectModel(fit.scaling, fit.network(1), fit.n_members, loss)
-        training, validation = fit.signed_pools()
-        history = fit.train(model.network, RatioObjective(loss), [training], [validation])
-        return TrainedModel(model, (history,))
+        (model, history, _), trials = best_of_trials(fit, partial(_train_direct, loss=loss))
+        return TrainedModel(model, (history,), trials)
 
 
-def _first_estimate(fit: Fit) -> np.typing.NDArray[np.float64]:
-    """Return ratios of the training events from a short sign-resolved fit, which cannot diverge."""
-    short = replace(fit, settings=replace(fit.settings, max_steps=_FIRST_ESTIMATE_STEPS), n_members=1)
-    model, _ = train_sign_resolved(short)
+def _train_direct(fit: Fit, loss: RatioLoss) -> Trained:
+    start = loss.link.raw(torch.ones(1))
+    model = DirectModel(fit.scaling, fit.network(1, start=start.to(fit.device)), fit.n_members, loss)
+    training, validation = fit.signed_pools()
+    return Trained(model, *fit.train(model.network, RatioObjective(loss), [training], [validation]))
+
+
+def _first_estimate(fit: Fit, floors: SignFloors) -> np.typing.NDArray[np.float64]:
+    """Return ratios of the training events from a sign-resolved fit, which cannot diverge."""
+    model = train_sign_resolved(fit.alone().with_settings(fit.settings), floors).model
     return model.predict(fit.train_events.features).ratio
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -15,15 +16,18 @@ from quasiratio.training import (
     Batch,
     Batches,
     Pool,
-    TrainingHistory,
+    TrainedNetworks,
     TrainingSettings,
     member_weights,
     normalized_per_group,
     progress_bar,
     train,
 )
+from quasiratio.training.threads import training_threads
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
@@ -37,65 +41,109 @@ class Fit:
     Attributes:
         train_events: Training events as checked arrays.
         validation_events: Validation events.
-        settings: Default settings of every stage.
+        judge_weights: Weights of the validation events by which signed losses are judged: those of the reference
+            are positive where its density is (see `judging`); `None` for the weights of the events.
+        settings: Settings of every stage.
+        trials: Other settings to try, where the sample is small enough.
         n_members: Ensemble size.
         hidden_layers: Width of the hidden layers.
         activation: Name of the activation.
+        periodic: Columns of the features that are angles.
         device: Where the tensors live.
+        n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
         seed: Seed of every random choice of the fit.
     """
 
     train_events: LabelledEvents
     validation_events: LabelledEvents
+    judge_weights: npt.NDArray[np.float64] | None
     settings: TrainingSettings
+    trials: Sequence[TrainingSettings]
     n_members: int
     hidden_layers: Sequence[int]
     activation: str
+    periodic: Sequence[int]
     device: torch.device
+    n_threads: int | None
     verbose: bool
     seed: int
 
     def __post_init__(self) -> None:
-        initial, shuffles, bootstrap, order = np.random.SeedSequence(self.seed).generate_state(4)
-        self.initial_generator = torch.Generator().manual_seed(int(initial))
-        self.shuffle_generator = torch.Generator(self.device).manual_seed(int(shuffles))
-        bootstrap_generator = torch.Generator(self.device).manual_seed(int(bootstrap))
+        self._seed_generators()
         # Validation may use the first events only, so their order must not matter.
-        shuffled = np.random.default_rng(int(order)).permutation(len(self.validation_events))
+        order = int(np.random.SeedSequence(self.seed).generate_state(4)[3])
+        shuffled = np.random.default_rng(order).permutation(len(self.validation_events))
         self.validation_events = self.validation_events.select(shuffled)
-        self.scaling = FeatureScaling.from_data(self.train_events.features).to(self.device)
+        if self.judge_weights is not None:
+            self.judge_weights = self.judge_weights[shuffled]
+        self.scaling = FeatureScaling.from_data(self.train_events.features, self.periodic).to(self.device)
         self.train_inputs = self._scaled(self.train_events)
         self.validation_inputs = self._scaled(self.validation_events)
         weights = torch.from_numpy(self.train_events.weights).to(self.device)
-        self.member_weights = member_weights(weights, self.n_members, bootstrap_generator)
+        self.member_weights = member_weights(weights, self.n_members, self.bootstrap_generator)
         """Signed, bootstrapped, not yet normalised: `(n_members, n)`."""
+
+    def _seed_generators(self) -> None:
+        initial, shuffles, bootstrap, _ = np.random.SeedSequence(self.seed).generate_state(4)
+        self.initial_generator = torch.Generator().manual_seed(int(initial))
+        self.shuffle_generator = torch.Generator(self.device).manual_seed(int(shuffles))
+        self.bootstrap_generator = torch.Generator(self.device).manual_seed(int(bootstrap))
 
     def _scaled(self, events: LabelledEvents) -> Tensor:
         scaled: Tensor = self.scaling(torch.from_numpy(events.features).to(self.device))
         return scaled
 
-    def network(self, n_outputs: int, *, n_per_member: int = 1) -> StackedMlp:
-        """Make the stacked networks of all members."""
-        return StackedMlp(
+    def alone(self) -> Self:
+        """Return the same fit with one member, which sees the data as they are."""
+        single = copy.copy(self)
+        single.n_members = 1
+        single.member_weights = self.tensor(self.train_events.weights)[None]
+        return single
+
+    def with_settings(self, settings: TrainingSettings) -> Self:
+        """Return the same fit, from the same seed, with other settings and nothing to try."""
+        other = copy.copy(self)
+        other.settings, other.trials = settings, ()
+        other._seed_generators()
+        return other
+
+    def network(self, n_outputs: int, *, n_per_member: int = 1, start: Tensor | float = 0.0) -> StackedMlp:
+        """Make the stacked networks of all members.
+
+        Args:
+            n_outputs: Outputs of each network.
+            n_per_member: Networks of each member.
+            start: Bias of the outputs to begin with: what a network without any knowledge of the features says, to
+                which weight decay then pulls it.
+        """
+        network = StackedMlp(
             self.n_members * n_per_member,
-            self.train_inputs.shape[1],
+            self.scaling.n_inputs,
             self.hidden_layers,
             n_outputs,
             activation=self.activation,
             generator=self.initial_generator,
         ).to(self.device)
+        with torch.no_grad():
+            network.biases[-1].copy_(torch.as_tensor(start).expand_as(network.biases[-1]))
+        return network
 
-    def tensor(self, array: np.typing.NDArray[np.generic]) -> Tensor:
+    def tensor(self, array: npt.NDArray[np.generic]) -> Tensor:
         """Put an array on the device."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def signed_pools(self) -> tuple[Pool, Pool]:
-        """Return all training and all validation events with signed weights normalised per class."""
+        """Return all training and all validation events with weights normalised per class.
+
+        The training weights are signed. So are those of the validation, but for the reference's where its density is
+        positive: a pole on an event of negative weight would lower the risk there, and be taken for an improvement.
+        """
         labels = self.tensor(self.train_events.labels)
         training = Pool(None, labels.float(), normalized_per_group(self.member_weights, labels))
         held_out_labels = self.tensor(self.validation_events.labels)
-        weights = normalized_per_group(self.tensor(self.validation_events.weights)[None], held_out_labels)
+        judged = self.validation_events.weights if self.judge_weights is None else self.judge_weights
+        weights = normalized_per_group(self.tensor(judged)[None], held_out_labels)
         return training, Pool(None, held_out_labels.float(), weights)
 
     def train(
@@ -107,13 +155,17 @@ class Fit:
         *,
         settings: TrainingSettings | None = None,
         keep_initial: bool = False,
-    ) -> TrainingHistory:
+    ) -> TrainedNetworks:
         """Train `model` on one pool, or on several side by side, to its best validated state."""
         settings = settings or self.settings
         batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator)
         n_held_out = settings.n_validation_events(max(len(pool) for pool in validation))
         held_out = self._validation_batch(validation, n_held_out)
-        with progress_bar(objective.name, verbose=self.verbose) as progress:
+        n_rows = settings.batch_size * (self.n_members * len(training))
+        with (
+            training_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
+            progress_bar(objective.name, verbose=self.verbose) as progress,
+        ):
             return train(
                 model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -14,10 +15,16 @@ from sklearn.utils import check_random_state
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
-from quasiratio.networks import default_hidden_layers
+from quasiratio.networks import default_hidden_layers, recognised_angles
 from quasiratio.training import TrainingSettings
+from quasiratio.training.standard import (
+    standard_batch_size,
+    standard_passes,
+    standard_weight_decay,
+    trial_settings,
+)
 
-__all__ = ["NetworkEstimator"]
+__all__ = ["NetworkEstimator", "checked_device"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
@@ -31,22 +38,28 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     signature, and subclasses add their own without repeating these. `fit` validates.
 
     Args:
-        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, 3 x 128 above
-            (half as wide for the several networks of `SignedMixtureRatio`).
+        hidden_layers: Widths of the hidden layers; by default 2 x 64 up to four features, above 3 x 64, and 3 x 128
+            from 400,000 events on (half as wide for the several networks of `SignedMixtureRatio`).
         activation: `"silu"`, `"hardswish"`, `"relu"`, `"tanh"` or `"gelu"`; by default SiLU, and hard swish for
             the small networks of a signed mixture. Several joined by `+` share the members of an ensemble among
             them, as `"silu+hardswish"` does by default for those of `SignResolvedRatio`.
-        batch_size: Events per optimiser step.
+        batch_size: Events per optimiser step; by default about a hundredth of the events, between 256 and 8192.
         learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64.
-        max_steps: Optimiser steps; by default 3000 or six passes over the data, whichever is more.
+        max_steps: Optimiser steps of one training, with nothing tried. By default about twelve passes over the
+            data, and up to 400,000 events a few other lengths and strengths, judged on validation data.
         patience: Epochs without a better validation loss before stopping; by default none for the cosine
             schedule and 20 for the constant one.
         schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
         epoch_size: Training events between two validations; by default a twentieth of the fit.
-        weight_decay: Decoupled weight decay.
+        weight_decay: Decoupled weight decay; by default 0.3 at 20,000 events, less for more events, or what the
+            trials prefer.
         n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
         validation_fraction: Share of the events held out when `fit` gets no `validation`.
+        periodic: Names (or numbers, from zero) of the features that are angles in radians; by default those whose
+            name contains phi or azimuth and whose values fill one turn.
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
+        n_threads: Threads of a training step; by default one for small networks, which threads make slower, and up to
+            four where a step is large enough to share.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.
         random_state: Seed; the same seed gives the same bits on one machine and thread count.
         verbose: Draw a progress bar when standard error is a terminal.
@@ -54,16 +67,18 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
 
     hidden_layers: Sequence[int] | None = None
     activation: str | None = None
-    batch_size: int = 8192
+    batch_size: int | None = None
     learning_rate: float | None = None
     max_steps: int | None = None
     patience: int | None = None
     schedule: Literal["cosine", "constant"] = "cosine"
     epoch_size: int | None = None
-    weight_decay: float = 0.0
+    weight_decay: float | None = None
     n_members: int = 1
     validation_fraction: float = 0.1
+    periodic: Sequence[str | int] | None = None
     device: str = "auto"
+    n_threads: int | None = None
     on_divergence: Literal["warn", "raise"] = "warn"
     random_state: int | np.random.RandomState | None = None
     verbose: bool = True
@@ -72,61 +87,97 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         """Draw the seed of a fit from `random_state`."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _prepared(self, training: LabelledEvents, held_out: LabelledEvents, seed: int) -> Fit:
+    def _prepared(
+        self,
+        training: LabelledEvents,
+        held_out: LabelledEvents,
+        seed: int,
+        judge_weights: npt.NDArray[np.float64] | None = None,
+    ) -> Fit:
         """Check the hyperparameters and put the events on the device."""
+        settings = self._checked_settings(len(training))
+        trials = trial_settings(settings, len(training), fixed_decay=self.weight_decay is not None)
         return Fit(
             training,
             held_out,
-            self._checked_settings(),
+            judge_weights,
+            settings,
+            trials,
             self.n_members,
-            self._widths(),
+            self._widths(len(training)),
             self._activation(),
-            _device(self.device),
+            self._periodic_columns(training.features),
+            checked_device(self.device),
+            self.n_threads,
             self.verbose,
             seed,
         )
 
-    def _checked_settings(self) -> TrainingSettings:
-        for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size"):
+    def _checked_settings(self, n_events: int) -> TrainingSettings:
+        for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size", "n_threads"):
             value = getattr(self, name)
-            is_default = value is None and name not in ("batch_size", "n_members")
+            is_default = value is None and name != "n_members"
             if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
                 raise InvalidInputError(msg)
         if not _are_widths(self.hidden_layers):
             msg = f"Got hidden_layers = {self.hidden_layers!r}; expected a sequence of widths, such as (64, 64)."
             raise InvalidInputError(msg)
-        if not 0 <= self.weight_decay < np.inf:
+        if self.weight_decay is not None and not 0 <= self.weight_decay < np.inf:
             msg = f"Got weight_decay = {self.weight_decay}; expected zero or a positive number."
             raise InvalidInputError(msg)
         for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
             if getattr(self, name) not in choices:
                 msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
                 raise InvalidInputError(msg)
+        weight_decay = self.weight_decay
+        if weight_decay is None:  # the published schedule has none
+            weight_decay = 0.0 if self.schedule == "constant" else standard_weight_decay(n_events)
         return TrainingSettings(
-            batch_size=int(self.batch_size),
-            learning_rate=self._rate(),
+            batch_size=standard_batch_size(n_events) if self.batch_size is None else int(self.batch_size),
+            learning_rate=self._rate(n_events),
             max_steps=self.max_steps,
+            n_passes=standard_passes(n_events),
             patience=self.patience,
             schedule=self.schedule,
             epoch_size=self.epoch_size,
-            weight_decay=self.weight_decay,
+            weight_decay=weight_decay,
             on_divergence=self.on_divergence,
         )
 
-    def _widths(self) -> Sequence[int]:
+    def _periodic_columns(self, features: npt.NDArray[np.float32]) -> list[int]:
+        """Return the columns that are angles, in order."""
+        names = self._names()
+        if self.periodic is None:
+            return recognised_angles(names, features)
+        given: object = self.periodic
+        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+            msg = f"Got periodic = {given!r}; expected a sequence of features, such as ['phi']."
+            raise InvalidInputError(msg)
+        columns = set()
+        for feature in self.periodic:
+            if isinstance(feature, str) and feature in names:
+                columns.add(names.index(feature))
+            elif isinstance(feature, int | np.integer) and 0 <= feature < len(names):
+                columns.add(int(feature))
+            else:
+                msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
+                raise InvalidInputError(msg)
+        return sorted(columns)
+
+    def _widths(self, n_events: int) -> Sequence[int]:
         """Return the hidden layers in use."""
-        return (
-            default_hidden_layers(self.n_features_in_) if self.hidden_layers is None else self.hidden_layers
-        )
+        if self.hidden_layers is not None:
+            return self.hidden_layers
+        return default_hidden_layers(self.n_features_in_, n_events)
 
     def _activation(self) -> str:
         """Return the activation in use."""
         return "silu" if self.activation is None else self.activation
 
-    def _rate(self) -> float:
+    def _rate(self, n_events: int) -> float:
         if self.learning_rate is None:
-            return _RATE_TIMES_WIDTH / max([*self._widths(), _NARROWEST])
+            return _RATE_TIMES_WIDTH / max([*self._widths(n_events), _NARROWEST])
         if not 0 < self.learning_rate < np.inf:
             msg = f"Got learning_rate = {self.learning_rate}; expected a positive number."
             raise InvalidInputError(msg)
@@ -144,7 +195,8 @@ def _are_widths(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
 
 
-def _device(name: str) -> torch.device:
+def checked_device(name: str) -> torch.device:
+    """Return the device of that name, or say that it is not available."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -8,9 +8,8 @@ observable that is a function of the features, and are positive wherever the den
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning
 from quasiratio.estimators.array_kinds import as_kind_of
 from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.training_data import LabelledEvents, checked_features, split_validation
+from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
 from quasiratio.losses import Bce
 from quasiratio.ratios import DirectModel
 from quasiratio.sample import WeightedSample
@@ -111,11 +112,12 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         features = checked_features(self, X, reset=True)
         weights = np.array(WeightedSample(np.zeros(len(features)), sample_weight).weights)
         total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
-        self._checked_settings()
+        self._checked_settings(len(features))
         self.seed_ = self._new_seed()
         self.fingerprint_ = data_fingerprint(self._names(), features, None, weights)
         self.history_: TrainingHistory | None = None
         self.model_: DirectModel | None = None
+        self.trials_: TrialReport | None = None
         self.flattens_, self.scale_ = False, 1.0
         if np.any(weights < 0):
             self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
@@ -170,31 +172,14 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         kept = np.flatnonzero(rng.random(len(features)) < asymmetry**2)
         return Resampled(kept, abs_weights[kept] / asymmetry[kept])
 
-    def sign_asymmetry(
-        self, features: npt.NDArray[np.float32], weights: FloatArray
-    ) -> Callable[[npt.NDArray[np.float32]], FloatArray]:
-        """Train on checked arrays and return the estimate of $2g - 1$, as it comes out of the network."""
-        self.seed_, self.flattens_ = self._new_seed(), False
-        self.n_features_in_ = features.shape[1]
-        self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
-        return self._asymmetry
-
     def _train(self, events: LabelledEvents) -> None:
         training = held_out = events
         if min(np.sum(events.labels), np.sum(~events.labels)) > 1:  # a lone event cannot be on both sides
             rng = np.random.default_rng(self.seed_)
             training, held_out = split_validation(events, self.validation_fraction, rng)
         fit = self._prepared(training, held_out, self.seed_)
-        held_out_weights = fit.tensor(fit.validation_events.weights)[None]
-        pools = [
-            Pool(None, fit.tensor(events.labels).float(), (weights / weights.mean()).float())
-            for events, weights in (
-                (fit.train_events, fit.member_weights),
-                (fit.validation_events, held_out_weights),
-            )
-        ]
-        self.model_ = DirectModel(fit.scaling, fit.network(1), fit.n_members, Bce())
-        self.history_ = fit.train(self.model_.network, RatioObjective(Bce()), pools[:1], pools[1:])
+        best, self.trials_ = best_of_trials(fit, _train_once)
+        self.model_, self.history_ = cast(DirectModel, best.model), best.history
 
     def _asymmetry(self, features: npt.NDArray[np.float32]) -> FloatArray:
         r"""Return $2g - 1 = (o - 1)/(o + 1)$ from the odds $o = g/(1-g)$; zero where it is flattened."""
@@ -229,3 +214,19 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
             before.effective_size,
             after.effective_size,
         )
+
+
+def _train_once(fit: Fit) -> Trained:
+    """Train the classifier of the sign with the settings of the fit."""
+    held_out_weights = fit.tensor(fit.validation_events.weights)[None]
+    pools = [
+        Pool(None, fit.tensor(events.labels).float(), (weights / weights.mean()).float())
+        for events, weights in (
+            (fit.train_events, fit.member_weights),
+            (fit.validation_events, held_out_weights),
+        )
+    ]
+    share = float(np.average(fit.train_events.labels, weights=fit.train_events.weights))
+    network = fit.network(1, start=float(np.log(share / (1.0 - share))))
+    model = DirectModel(fit.scaling, network, fit.n_members, Bce())
+    return Trained(model, *fit.train(model.network, RatioObjective(Bce()), pools[:1], pools[1:]))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
+from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.estimators.tuning import checked_tune, tune_all
 from quasiratio.losses import RatioLoss
-from quasiratio.ratios import SignResolvedModel, sign_classes
-from quasiratio.training import CrossEntropyObjective, Pool, TrainingHistory
+from quasiratio.ratios import OutputView, SignFloors, SignResolvedModel, sign_classes
+from quasiratio.training import CrossEntropyObjective, Pool, normalized_per_group
 
 __all__ = ["SignResolvedRatio", "train_sign_resolved"]
 
@@ -51,25 +54,28 @@ class SignResolvedRatio(SingleModelRatio):
         mixes = self.activation is None and self.n_members > 1
         return "silu+hardswish" if mixes else super()._activation()
 
-    def _train(self, fit: Fit) -> TrainedModel:
+    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "all"), self.tune_loss)
-        model, history = train_sign_resolved(fit)
+        (model, history, _), trials = best_of_trials(fit, partial(train_sign_resolved, floors=floors))
         self.classes_ = model.classes
         if tune == "none":
-            return TrainedModel(model, (history,))
-        return TrainedModel(model, (history, tune_all(model, fit, loss)))
+            return TrainedModel(model, (history,), trials)
+        return TrainedModel(model, (history, tune_all(model, fit, loss)), trials)
 
 
-def train_sign_resolved(fit: Fit) -> tuple[SignResolvedModel, TrainingHistory]:
+def train_sign_resolved(fit: Fit, floors: SignFloors = SignFloors()) -> Trained:  # noqa: B008 - a tuple never changes
     """Train one softmax network per member over the classes that carry weight."""
     classes, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
-    signed_training, signed_validation = fit.signed_pools()
+    signed_training, _ = fit.signed_pools()
     training = Pool(None, fit.tensor(classes), signed_training.weights.abs())
     # A sign that the training data lack cannot be learned; such validation events join the other sign.
     number = {part: index for index, part in enumerate(present)}
     held_out, held_out_present = sign_classes(fit.validation_events.labels, fit.validation_events.weights)
     translation = np.array([number.get(part, number[part._replace(sign=1)]) for part in held_out_present])
-    validation = Pool(None, fit.tensor(translation[held_out]), signed_validation.weights.abs())
-    model = SignResolvedModel(fit.scaling, fit.network(len(present)), fit.n_members, present)
-    history = fit.train(model.network, CrossEntropyObjective(), [training], [validation])
-    return model, history
+    held_out_labels = fit.tensor(fit.validation_events.labels)
+    weights = normalized_per_group(fit.tensor(fit.validation_events.weights)[None], held_out_labels)
+    validation = Pool(None, fit.tensor(translation[held_out]), weights.abs())
+    shares = torch.zeros(len(present)).index_add_(0, training.classes.cpu(), training.weights[0].cpu())
+    network = fit.network(len(present), start=(shares / shares.sum()).log().to(fit.device))
+    model = SignResolvedModel(fit.scaling, network, fit.n_members, present, floors).to(fit.device)
+    return Trained(model, *fit.train(OutputView(model), CrossEntropyObjective(), [training], [validation]))

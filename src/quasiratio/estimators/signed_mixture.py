@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,10 @@ from quasiratio.estimators.coefficients import tune_coefficients
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
+from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
 from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
 from quasiratio.losses import Bce, RatioLoss
-from quasiratio.ratios import SignedMixtureModel, sign_classes
+from quasiratio.ratios import SignedMixtureModel, SignFloors, sign_classes
 from quasiratio.ratios.signed_mixture import SignPair, sign_pairs
 from quasiratio.training import Pool, RatioObjective, TrainingHistory, normalized_per_group
 
@@ -33,6 +35,7 @@ class _Start(NamedTuple):
 
     model: SignedMixtureModel
     history: TrainingHistory
+    trials: TrialReport
     seed: int
 
 
@@ -105,7 +108,7 @@ class SignedMixtureRatio(SingleModelRatio):
         result: SignedMixtureRatio = clone(self).set_params(tune=tune)
         checked_tune(tune, ("coefficients", "all"), self.tune_loss)
         model: Any = copy.deepcopy(self.model_)
-        result._start = _Start(model, self.history_, self.seed_)
+        result._start = _Start(model, self.history_, self.trials_, self.seed_)
         try:
             return result.fit(X, y, sample_weight, validation)
         finally:
@@ -133,19 +136,23 @@ class SignedMixtureRatio(SingleModelRatio):
         start: _Start | None = getattr(self, "_start", None)
         return start.seed if start else super()._new_seed()
 
-    def _widths(self) -> Sequence[int]:
+    def _widths(self, n_events: int) -> Sequence[int]:
         """Return hidden layers half as wide by default: there are up to four networks."""
-        widths = super()._widths()
+        widths = super()._widths(n_events)
         return [width // 2 for width in widths] if self.hidden_layers is None else widths
 
     def _activation(self) -> str:
         """Return hard swish by default: on the toys these small networks learn faster with it than with SiLU."""
         return "hardswish" if self.activation is None else self.activation
 
-    def _train(self, fit: Fit) -> TrainedModel:
+    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
         start: _Start | None = getattr(self, "_start", None)
-        model, history = start[:2] if start else self._train_sub_ratios(fit)
+        if start:
+            model, history, trials = start.model, start.history, start.trials
+        else:
+            best, trials = best_of_trials(fit, partial(self._train_sub_ratios, floors=floors))
+            model, history = cast(SignedMixtureModel, best.model), best.history
         histories = [history]
         if tune == "coefficients":
             histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
@@ -154,9 +161,9 @@ class SignedMixtureRatio(SingleModelRatio):
         self.pairs_ = model.pairs
         coefficients = model.fixed_where_certain(model.coefficients.detach())
         self.coefficients_ = coefficients.cpu().numpy().astype(np.float64)
-        return TrainedModel(model, tuple(histories))
+        return TrainedModel(model, tuple(histories), trials)
 
-    def _train_sub_ratios(self, fit: Fit) -> tuple[SignedMixtureModel, TrainingHistory]:
+    def _train_sub_ratios(self, fit: Fit, floors: SignFloors) -> Trained:
         _, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
         pairs = sign_pairs(present)
         rng = np.random.default_rng(self.seed_) if self.balanced_draw else None
@@ -165,8 +172,9 @@ class SignedMixtureRatio(SingleModelRatio):
         validation = _pair_pools(fit.validation_events, held_out_weights, pairs, None)
         network = fit.network(1, n_per_member=len(pairs))
         coefficients = _coefficients(fit.member_weights, fit.tensor(fit.train_events.labels))
-        model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients).to(fit.device)
-        return model, fit.train(model.network, RatioObjective(Bce()), training, validation)
+        model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients, floors)
+        model = model.to(fit.device)
+        return Trained(model, *fit.train(model.network, RatioObjective(Bce()), training, validation))
 
 
 def _coefficients(weights: Tensor, labels: Tensor) -> Tensor:

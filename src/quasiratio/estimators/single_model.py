@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,25 +13,30 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
-from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.base import FitData, RatioEstimator, checked_ratio
+from quasiratio.estimators.fit_check import check_ratio
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.support import SupportDiagnostic, diagnose_support
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
-from quasiratio.ratios import RatioModel
+from quasiratio.estimators.trials import TrialReport
+from quasiratio.ratios import RatioModel, SignFloors
 from quasiratio.ratios.ratio_model import RatioPredictions
-from quasiratio.training import TrainingHistory
+from quasiratio.training import TrainingHistory, TrainingSettings
 
 __all__ = ["SingleModelRatio", "TrainedModel"]
 
 FloatArray = npt.NDArray[np.float64]
 _NOISE_EVENTS = 2048
+_STRONGER = ((3.0, 10.0), (6.0, 100.0))
+_NEAR_CAP, _NOTABLE_CAP_SHARE = 1.2, 0.01
 
 
 class TrainedModel(NamedTuple):
-    """What an estimator's training returns: the model and one history per stage."""
+    """What an estimator's training returns: the model, one history per stage, and what was tried."""
 
     model: RatioModel
     histories: tuple[TrainingHistory, ...]
+    trials: TrialReport
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,27 +50,70 @@ class SingleModelRatio(RatioEstimator):
         diverged_: Whether the risk ran away in any stage.
         support_: `SupportDiagnostic`: how much target weight the reference cannot reach.
         log_features_: Names of the features that the model takes in logarithm.
+        periodic_features_: Names of the features that the model takes as angles.
+        trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
+        helped_: What was done because a first fit had failed; empty if nothing was.
     """
 
     @abstractmethod
-    def _train(self, fit: Fit) -> TrainedModel:
-        """Train a model on a prepared fit."""
+    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+        """Train a model on a prepared fit; `floors` bound the sign asymmetries of positive densities."""
 
-    def _fit_events(self, training: LabelledEvents, held_out: LabelledEvents) -> None:
-        fit = self._prepared(training, held_out, self.seed_)
-        model, histories = self._train(fit)
+    def _fit_events(self, data: FitData) -> None:
+        judge_weights = data.densities.judge_weights(data.held_out)
+        fit = self._prepared(data.training, data.held_out, self.seed_, judge_weights)
+        if not data.tries:
+            fit = fit.with_settings(fit.settings)
+        trained = self._train(fit, data.densities.floors)
+        self.helped_ = ""
+        for settings in _stronger(fit.settings) if self._decides_strength else ():
+            if not _has_failed(trained.model, data):
+                break
+            # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
+            trained = self._train(fit.with_settings(settings), data.densities.floors)
+            self.helped_ = (
+                f"A first fit had failed on validation events, and was repeated with {settings.n_passes:.2g} passes and a "
+                f"weight decay of {settings.weight_decay:.2g}."
+            )
+        model, histories, self.trials_ = trained
         self.model_ = model.eval()
         self.history_ = histories[0]
         self.tuning_history_ = histories[1] if len(histories) > 1 else None
         self.diverged_ = any(bool(history.diverged.any()) for history in histories)
-        uses_log = fit.scaling.uses_log.cpu().numpy()
-        self.log_features_ = [name for name, is_log in zip(self._names(), uses_log, strict=True) if is_log]
-        reference = training.select(~training.labels)
+        scaling = fit.scaling
+        self.log_features_ = self._names_where(scaling.uses_log)
+        self.periodic_features_ = self._names_where(scaling.is_periodic)
+        reference = data.training.select(~data.training.labels)
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
         self._set_normalization(predictions, reference.weights)
-        target = held_out.select(held_out.labels)
+        target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
+
+    @property
+    def _decides_strength(self) -> bool:
+        """Whether length and strength of the training are ours to choose."""
+        return self.max_steps is None and self.weight_decay is None and self.schedule == "cosine"
+
+    def _names_where(self, is_chosen: torch.Tensor) -> list[str]:
+        return [name for name, chosen in zip(self._names(), is_chosen.tolist(), strict=True) if chosen]
+
+    def _facts_for_check(self, events: LabelledEvents) -> dict[str, Any]:
+        near_cap, remarks = 0.0, []
+        floor = self.reference_density_.floor
+        reference = events.select(~events.labels)
+        asymmetry = self.model_.reference_asymmetry(reference.features) if floor is not None else None
+        if floor is not None and asymmetry is not None and len(reference):
+            is_near = asymmetry < _NEAR_CAP * floor
+            near_cap, remark = _cap_remark(reference.weights, is_near, floor)
+            remarks += [remark] if remark else []
+        history = self.history_
+        return {
+            "near_cap": near_cap,
+            "peak_fraction": history.peak_fraction,
+            "helped": self.helped_,
+            "remarks": tuple(remarks),
+        }
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self)
@@ -121,6 +169,46 @@ class SingleModelRatio(RatioEstimator):
                 "the feature is taken in logarithm; the ratio at that smallest value is used."
             )
             warnings.warn(msg, SupportWarning, stacklevel=4)
+
+
+def _stronger(settings: TrainingSettings) -> list[TrainingSettings]:
+    """Return settings that pull ever more strongly to no reweighting."""
+    return [
+        replace(settings, n_passes=settings.n_passes / factor, weight_decay=decay * settings.weight_decay)
+        for factor, decay in _STRONGER
+    ]
+
+
+def _has_failed(model: RatioModel, data: FitData) -> bool:
+    """Whether a trained model would fail its check on the validation events."""
+    ratio = model.predict(data.held_out.features).ratio
+    reference = ~data.held_out.labels
+    weights = data.held_out.weights[reference]
+    mean = float(ratio[reference] @ weights / weights.sum())
+    if not (np.isfinite(mean) and mean > 0):
+        return True
+    checked = checked_ratio(ratio / mean, data.held_out, data.densities)
+    return check_ratio(checked, np.arange(int(reference.sum()))).status == "failed"
+
+
+def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: float) -> tuple[float, str]:
+    """Return the share of |w| at the floor of the sign asymmetry, and a sentence where it matters."""
+    inside = weights[is_near]
+    share = float(np.abs(inside).sum() / np.abs(weights).sum())
+    if share < _NOTABLE_CAP_SHARE:
+        return share, ""
+    scale = float(np.abs(inside).sum())
+    measured, error = float(inside.sum()) / scale, float(np.sqrt(np.square(inside).sum())) / scale
+    text = (
+        f"In {share:.1%} of the reference, by |w|, the sign asymmetry is at its floor of {floor:.3g}; the weights there have "
+        f"{measured:.3f} ± {error:.3f}"
+    )
+    if measured + 2.0 * error < floor:
+        return share, (
+            f"{text}: ratios there are too small, by a factor of about {max(measured, 0.0) / floor:.2g}. State "
+            "reference_density='any' if that density may vanish."
+        )
+    return share, f"{text}."
 
 
 def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:

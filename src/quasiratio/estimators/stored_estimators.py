@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from quasiratio.estimators.auto import AutoRatio
+from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.positive import PositiveReport, PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
@@ -26,16 +27,23 @@ from quasiratio.estimators.stored_models import (
 )
 from quasiratio.estimators.stored_parameters import parameter_document, require_known_kind, with_parameters
 from quasiratio.estimators.stored_reports import (
+    check_document,
+    density_document,
     fingerprint_document,
     measured_document,
     measured_numbers,
     report_document,
+    stored_check,
+    stored_density,
     stored_fingerprint,
     stored_report,
     stored_support,
+    stored_trials,
     support_document,
+    trials_document,
 )
 from quasiratio.persistence import fitted_documents as documents
+from quasiratio.persistence.document import as_measured, from_measured
 from quasiratio.persistence.report_documents import FeaturesDocument, PositiveReportDocument
 
 __all__ = ["fitted_document", "fitted_tensors", "stored_estimator"]
@@ -63,6 +71,11 @@ def fitted_document(estimator: Any) -> Any:  # noqa: ANN401 - any of ours, and i
         names=None if estimator.feature_names_ is None else list(estimator.feature_names_),
         from_frame=hasattr(estimator, "feature_names_in_"),
     )
+    if isinstance(estimator, RatioEstimator):
+        common["check"] = check_document(estimator.fit_check_)
+        common["reference_density"] = density_document(estimator.reference_density_)
+        common["target_density"] = density_document(estimator.target_density_)
+        common["training_sizes"] = [as_measured(size) for size in estimator.training_sizes_]
     if isinstance(estimator, AutoRatio):
         return documents.AutoDocument(
             candidates=[
@@ -84,6 +97,7 @@ def fitted_document(estimator: Any) -> Any:  # noqa: ANN401 - any of ours, and i
             flattens=estimator.flattens_,
             scale=estimator.scale_,
             report=measured_document(PositiveReportDocument, estimator.report_),
+            trials=trials_document(estimator.trials_),
             **common,
         )
     tuning = estimator.tuning_history_
@@ -94,6 +108,7 @@ def fitted_document(estimator: Any) -> Any:  # noqa: ANN401 - any of ours, and i
         history=history_document(estimator.history_),
         tuning_history=None if tuning is None else history_document(tuning),
         support=support_document(estimator.support_),
+        trials=trials_document(estimator.trials_),
         **common,
     )
 
@@ -132,6 +147,8 @@ def stored_estimator(document: Any, tensors: Arrays, losses: UserLosses, prefix:
     estimator.feature_names_ = None if names is None else tuple(names)
     if document.features.from_frame:
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    if isinstance(document, documents.RatioPart):
+        _restore_assumptions(estimator, document)
     if isinstance(document, documents.AutoDocument):
         estimator.stack_weights_ = np.array([candidate.weight for candidate in document.candidates])
         estimator.candidates_ = {
@@ -153,10 +170,20 @@ def stored_estimator(document: Any, tensors: Arrays, losses: UserLosses, prefix:
     )
     if isinstance(document, documents.PositiveDocument):
         estimator.flattens_, estimator.scale_ = document.flattens, document.scale
+        estimator.trials_ = stored_trials(document.trials)
         estimator.report_ = PositiveReport(**measured_numbers(document.report))
         return estimator
     _restore_single(estimator, document, tensors, prefix)
     return estimator
+
+
+def _restore_assumptions(estimator: Any, document: documents.RatioPart) -> None:  # noqa: ANN401 - a ratio estimator
+    """Set what every ratio estimator knows of its fit."""
+    estimator.fit_check_ = stored_check(document.check)
+    estimator.reference_density_ = stored_density(document.reference_density)
+    estimator.target_density_ = stored_density(document.target_density)
+    sizes = document.training_sizes
+    estimator.training_sizes_ = None if sizes is None else (from_measured(sizes[0]), from_measured(sizes[1]))
 
 
 def _restore_single(
@@ -176,8 +203,10 @@ def _restore_single(
     model = estimator.model_
     histories = [estimator.history_] if tuning is None else [estimator.history_, estimator.tuning_history_]
     estimator.diverged_ = any(bool(history.diverged.any()) for history in histories)
-    uses_log = model.scaling.uses_log.tolist()
-    estimator.log_features_ = [n for n, is_log in zip(estimator._names(), uses_log, strict=True) if is_log]
+    estimator.log_features_ = estimator._names_where(model.scaling.uses_log)
+    estimator.periodic_features_ = estimator._names_where(model.scaling.is_periodic)
+    estimator.trials_ = stored_trials(document.trials)
+    estimator.helped_ = estimator.fit_check_.helped
     if isinstance(estimator, DirectRatio):
         estimator.loss_ = model.loss
     elif isinstance(estimator, SignedMixtureRatio):

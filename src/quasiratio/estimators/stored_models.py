@@ -15,6 +15,7 @@ from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.persistence.document import as_measured
 from quasiratio.persistence.model_documents import (
     DirectModelDocument,
+    FloorsDocument,
     HistoryDocument,
     MixtureModelDocument,
     NetworkDocument,
@@ -22,7 +23,14 @@ from quasiratio.persistence.model_documents import (
     ScalingDocument,
 )
 from quasiratio.persistence.parameter_documents import LossDocument
-from quasiratio.ratios import DirectModel, RatioModel, SignClass, SignedMixtureModel, SignResolvedModel
+from quasiratio.ratios import (
+    DirectModel,
+    RatioModel,
+    SignClass,
+    SignedMixtureModel,
+    SignFloors,
+    SignResolvedModel,
+)
 from quasiratio.training import TrainingHistory
 
 __all__ = [
@@ -52,6 +60,7 @@ def model_document(model: RatioModel) -> AnyModelDocument:
             floor=[f if is_log else None for f, is_log in zip(scaling.floor.tolist(), uses_log, strict=True)],
             mean=scaling.mean.tolist(),
             scale=scaling.scale.tolist(),
+            periodic=torch.nonzero(scaling.is_periodic).flatten().tolist(),
         ),
         "network": NetworkDocument(
             n_networks=network.n_networks,
@@ -66,10 +75,12 @@ def model_document(model: RatioModel) -> AnyModelDocument:
     if isinstance(model, SignedMixtureModel):
         common["pairs"] = [list(pair) for pair in model.pairs]
         common["coefficients"] = model.coefficients.detach().tolist()
-        return MixtureModelDocument(kind="signed-mixture", **common)
+        floors = FloorsDocument(**model.floors._asdict())
+        return MixtureModelDocument(kind="signed-mixture", floors=floors, **common)
     if isinstance(model, SignResolvedModel):
         classes = [[part.label, part.sign] for part in model.classes]
-        return ResolvedModelDocument(kind="sign-resolved", classes=classes, **common)
+        floors = FloorsDocument(**model.floors._asdict())
+        return ResolvedModelDocument(kind="sign-resolved", classes=classes, floors=floors, **common)
     msg = f"Got a model of the class {type(model).__qualname__}, which model files do not know."
     raise InvalidInputError(msg)
 
@@ -96,10 +107,14 @@ def stored_model(
     elif isinstance(document, MixtureModelDocument):
         pairs = [(first, second) for first, second in document.pairs]
         coefficients = torch.tensor(document.coefficients, dtype=torch.float32)
-        model = SignedMixtureModel(scaling, network, document.n_members, pairs, coefficients)
+        model = SignedMixtureModel(
+            scaling, network, document.n_members, pairs, coefficients, _stored_floors(document.floors)
+        )
     else:
         classes = [SignClass(label, sign) for label, sign in document.classes]
-        model = SignResolvedModel(scaling, network, document.n_members, classes)
+        model = SignResolvedModel(
+            scaling, network, document.n_members, classes, _stored_floors(document.floors)
+        )
     model.output_noise = document.output_noise
     if document.tuned_with is not None:
         model.tuned_with = _usable_loss(document.tuned_with, losses)
@@ -112,7 +127,12 @@ def _stored_scaling(document: ScalingDocument) -> FeatureScaling:
     scaling.floor.copy_(torch.tensor([-torch.inf if f is None else f for f in document.floor]))
     scaling.mean.copy_(torch.tensor(document.mean))
     scaling.scale.copy_(torch.tensor(document.scale))
+    scaling.is_periodic[document.periodic] = True
     return scaling
+
+
+def _stored_floors(document: FloorsDocument) -> SignFloors:
+    return SignFloors(document.reference, document.target)
 
 
 def _stored_network(document: NetworkDocument, tensors: Arrays, prefix: str) -> StackedMlp:
@@ -143,9 +163,6 @@ def _usable_loss(document: LossDocument, losses: UserLosses) -> RatioLoss:
 
 def history_document(history: TrainingHistory) -> HistoryDocument:
     """Summarise a training; the curves go to the tensors."""
-    n_networks = len(history.best_epoch)
-    curves = history.validation_curves().reshape(len(history), n_networks)
-    best = np.nanmin(curves, axis=0, initial=np.inf)
     return HistoryDocument(
         stage=history.stage,
         n_epochs=len(history),
@@ -153,7 +170,7 @@ def history_document(history: TrainingHistory) -> HistoryDocument:
         diverged=[bool(flag) for flag in history.diverged],
         n_steps=int(history.n_steps),
         seconds=as_measured(history.wall_clock),
-        best_validation_loss=[as_measured(loss) for loss in best],
+        best_validation_loss=[as_measured(loss) for loss in history.kept_loss],
     )
 
 

@@ -84,6 +84,8 @@ def _stored(name: str, value: Any) -> Any:  # noqa: ANN401
     if name == "hidden_layers" and value is not None:
         values = [int(width) for width in value]
         return Widths(container="list" if isinstance(value, list) else "tuple", values=values)
+    if name == "periodic" and value is not None:
+        return [feature if isinstance(feature, str) else int(feature) for feature in value]
     if name == "random_state":  # a generator cannot be stored; the seed that was drawn from it can
         return int(value) if isinstance(value, int | np.integer) else None
     if name == "device":
@@ -107,7 +109,7 @@ def _restored(value: Any, losses: UserLosses) -> Any:  # noqa: ANN401
         return stored_loss(value, losses)
     if isinstance(value, DirectTemplate | ResolvedTemplate | MixtureTemplate | AutoTemplate):
         return with_parameters(value.kind, value.parameters, losses)
-    if isinstance(value, list):
+    if isinstance(value, list) and value and isinstance(value[0], NamedTemplate):
         return {named.name: _restored(named.estimator, losses) for named in value}
     return value
 

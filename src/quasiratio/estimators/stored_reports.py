@@ -6,21 +6,30 @@ import dataclasses
 from typing import Any, TypeVar
 
 from quasiratio.estimators.auto_report import AutoReport, CandidateRow
+from quasiratio.estimators.densities import AssumedDensity
 from quasiratio.estimators.fingerprint import DataFingerprint
+from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.support import SupportDiagnostic
+from quasiratio.estimators.trials import Trial, TrialReport
 from quasiratio.metrics import RatioRisk
 from quasiratio.persistence import report_documents as documents
 from quasiratio.persistence.document import Document, as_measured, from_measured
 
 __all__ = [
+    "check_document",
+    "density_document",
     "fingerprint_document",
     "measured_document",
     "measured_numbers",
     "report_document",
+    "stored_check",
+    "stored_density",
     "stored_fingerprint",
     "stored_report",
     "stored_support",
+    "stored_trials",
     "support_document",
+    "trials_document",
 ]
 
 SomeDocument = TypeVar("SomeDocument", bound=Document)
@@ -60,6 +69,73 @@ def stored_support(document: documents.SupportDocument) -> SupportDiagnostic:
         from_measured(document.beyond_support),
         document.n_reference,
     )
+
+
+def check_document(check: FitCheck) -> documents.FitCheckDocument:
+    """Describe the check of a fit."""
+    return documents.FitCheckDocument(
+        status=check.status,
+        n_events=check.n_events,
+        effective_share=as_measured(check.effective_share),
+        largest_share=as_measured(check.largest_share),
+        worst_events=list(check.worst_events),
+        risk_difference=measured_document(documents.RiskDocument, check.risk_difference),
+        reach=[as_measured(value) for value in check.reach],
+        near_cap=as_measured(check.near_cap),
+        peak_fraction=as_measured(check.peak_fraction),
+        helped=check.helped,
+        reasons=list(check.reasons),
+    )
+
+
+def stored_check(document: documents.FitCheckDocument | None) -> FitCheck:
+    """Make the check of a fit again; models of the first version have none."""
+    if document is None:
+        nan = float("nan")
+        reasons = ("it was made before fits were checked.",)
+        return FitCheck("unknown", 0, nan, nan, (), RatioRisk(nan, nan), (nan, nan), reasons=reasons)
+    low, high = (from_measured(value) for value in document.reach)
+    return FitCheck(
+        document.status,
+        document.n_events,
+        from_measured(document.effective_share),
+        from_measured(document.largest_share),
+        tuple(document.worst_events),
+        RatioRisk(**measured_numbers(document.risk_difference)),
+        (low, high),
+        from_measured(document.near_cap),
+        from_measured(document.peak_fraction),
+        document.helped,
+        tuple(document.reasons),
+    )
+
+
+def density_document(density: AssumedDensity) -> documents.AssumedDensityDocument:
+    """Describe what was assumed of a density."""
+    return documents.AssumedDensityDocument(**dataclasses.asdict(density))
+
+
+def stored_density(document: documents.AssumedDensityDocument | None) -> AssumedDensity:
+    """Make the assumption again; the first version assumed nothing."""
+    if document is None:
+        return AssumedDensity("any", None, "the model was made before densities were tested")
+    return AssumedDensity(document.sign, document.floor, document.reason)
+
+
+def trials_document(report: TrialReport | None) -> documents.TrialReportDocument | None:
+    """Describe what was tried."""
+    if report is None:
+        return None
+    trials = [measured_document(documents.TrialDocument, trial) for trial in report.trials]
+    return documents.TrialReportDocument(trials=trials, chosen=report.chosen, batch_size=report.batch_size)
+
+
+def stored_trials(document: documents.TrialReportDocument | None) -> TrialReport | None:
+    """Make the report of the trials again; the first version tried nothing."""
+    if document is None:
+        return None
+    trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
+    return TrialReport(trials, document.chosen, document.batch_size)
 
 
 def report_document(report: AutoReport) -> documents.ReportDocument:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,20 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.sample import WeightedSample
 
-__all__ = ["LabelledEvents", "checked_features", "labelled_events", "split_validation"]
+__all__ = [
+    "LabelledEvents",
+    "checked_features",
+    "labelled_events",
+    "split_indices",
+    "split_validation",
+    "warn_about_weights",
+]
+
+_FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.05
+_EFFECTIVE_PER_FEATURE = 5
 
 Float32Matrix = npt.NDArray[np.float32]
 
@@ -113,24 +123,65 @@ def split_validation(
     events: LabelledEvents, fraction: float, rng: np.random.Generator
 ) -> tuple[LabelledEvents, LabelledEvents]:
     """Split off a random fraction for validation, alike in every label and sign."""
-    if not 0 < fraction < 1:
-        msg = f"Got validation_fraction = {fraction}; expected a number between 0 and 1."
+    train, validation = split_indices(events, (fraction,), rng)
+    return events.select(train), events.select(validation)
+
+
+def split_indices(
+    events: LabelledEvents, fractions: Sequence[float], rng: np.random.Generator
+) -> list[npt.NDArray[np.int64]]:
+    """Split off random fractions, alike in every label and sign, and return the numbers of the events.
+
+    The first part is what is left for training. Where there are events for it, the first fraction gets at least one of
+    every label and sign; the others get what their fraction amounts to, which may be nothing.
+    """
+    if not 0 < fractions[0] < 1:
+        msg = f"Got validation_fraction = {fractions[0]}; expected a number between 0 and 1."
         raise InvalidInputError(msg)
-    held_out = np.zeros(len(events), dtype=bool)
-    parts = 2 * events.labels + (events.weights < 0)
-    for part in range(4):
-        members = np.flatnonzero(parts == part)
-        if len(members) > 1:
-            n_held_out = min(max(1, round(fraction * len(members))), len(members) - 1)
-            held_out[rng.permutation(members)[:n_held_out]] = True
-    train, validation = events.select(~held_out), events.select(held_out)
+    part_of = np.zeros(len(events), dtype=np.int64)
+    groups = 2 * events.labels + (events.weights < 0)
+    for group in range(4):
+        members = rng.permutation(np.flatnonzero(groups == group))
+        start = 0
+        for number, fraction in enumerate(fractions, start=1):
+            left = len(members) - start - 1
+            wanted = max(number == 1, round(fraction * len(members)))
+            n_taken = max(0, min(wanted, left))
+            part_of[members[start : start + n_taken]] = number
+            start += n_taken
+    parts = [np.flatnonzero(part_of == number) for number in range(len(fractions) + 1)]
     advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
-    for part_events, name in ((train, "training"), (validation, "validation")):
+    for part, name in zip(parts[:2], ("training", "validation"), strict=True):
         try:
-            part_events.require_positive_sums(name)
+            events.select(part).require_positive_sums(name)
         except InvalidInputError as error:
             raise InvalidInputError(str(error) + advice) from None
-    return train, validation
+    return parts
+
+
+def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
+    """Name, before anything is trained, what in the weights no training can mend."""
+    for label, role in ((False, "reference"), (True, "target")):
+        numbers = np.flatnonzero(events.labels == label)
+        abs_weights = np.abs(events.weights[numbers])
+        largest = int(np.argmax(abs_weights))
+        share = float(abs_weights[largest] / abs_weights.sum())
+        if len(numbers) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
+            msg = (
+                f"One event of the {role}, number {int(numbers[largest])}, has the weight "
+                f"{events.weights[numbers[largest]]:.6g} and {share:.0%} of the sum of |w|: it decides the fit alone. "
+                "Look at it, or leave it out."
+            )
+            warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
+            continue
+        weights = events.weights[numbers]
+        size = float(np.square(weights.sum()) / np.square(weights).sum())
+        if size < _EFFECTIVE_PER_FEATURE * n_features:
+            msg = (
+                f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
+                f"{_EFFECTIVE_PER_FEATURE} per feature. Use fewer features or more events, and look at `fit_check_`."
+            )
+            warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
 
 
 def _checked_labels(labels: npt.NDArray[Any], n_events: int) -> npt.NDArray[np.bool_]:

@@ -49,7 +49,7 @@ def tune_all(model: RatioModel, fit: Fit, loss: RatioLoss) -> TrainingHistory:
         learning_rate=_RATE_FACTOR * fit.settings.learning_rate,
         max_steps=n_steps if fit.settings.schedule == "constant" else max(1, n_steps // _STEP_FRACTION),
     )
-    history = fit.train(
+    history, _ = fit.train(
         RatioView(model),
         TunedRatioObjective(loss),
         [training],

@@ -7,6 +7,10 @@ holds for weights of any sign, if `r` was not fitted to the events it is judged 
 where the reference density is nonnegative: elsewhere the integrand is negative, and a lower `J` is no
 proof of a better model. Expectations are self-normalised, $\sum w f / \sum w$ per class, and their
 standard errors those of the delta method, $\sum w^2 (f - \bar f)^2 / (\sum w)^2$.
+
+With signed weights a ratio that is huge on one reference event of negative weight has a very low $J$. Where the
+reference density is positive, weights $|w|\,a_0(x)$ with its sign asymmetry $a_0$ have the same expectations and no
+such hole: give them as `judge_weights` (see `estimators.learned_signs`).
 """
 
 from __future__ import annotations
@@ -51,6 +55,8 @@ def ratio_risk(
     weights_reference: npt.ArrayLike | None,
     ratio_target: npt.ArrayLike,
     weights_target: npt.ArrayLike | None,
+    *,
+    judge_weights: npt.ArrayLike | None = None,
 ) -> RatioRisk:
     r"""Return $J(r) = \mathbb{E}_\mathrm{reference}[r^2]/2 - \mathbb{E}_\mathrm{target}[r]$; lower is better.
 
@@ -59,6 +65,7 @@ def ratio_risk(
         weights_reference: Signed weights of the reference events; `None` for all one.
         ratio_target: The model's ratio at the target events.
         weights_target: Signed weights of the target events.
+        judge_weights: Weights of the reference events in $E[r^2]$, where others than `weights_reference`.
 
     Example:
         >>> ratio_risk([1.0, 1.0], None, [1.0, 1.0, 1.0], None).value  # r = 1 everywhere
@@ -66,7 +73,8 @@ def ratio_risk(
     """
     at_reference = checked_values(ratio_reference, "ratios at the reference")
     at_target = checked_values(ratio_target, "ratios at the target")
-    return _difference_of_means(at_reference**2 / 2, weights_reference, at_target, weights_target)
+    quadratic = weights_reference if judge_weights is None else judge_weights
+    return _difference_of_means(at_reference**2 / 2, quadratic, at_target, weights_target)
 
 
 def ratio_risk_difference(
@@ -75,6 +83,7 @@ def ratio_risk_difference(
     *,
     weights_reference: npt.ArrayLike | None = None,
     weights_target: npt.ArrayLike | None = None,
+    judge_weights: npt.ArrayLike | None = None,
 ) -> RatioRisk:
     r"""Return $J(r_1) - J(r_2)$ of two models on the same events; negative where the first is better.
 
@@ -86,6 +95,7 @@ def ratio_risk_difference(
         second: The second model's ratios at the same events.
         weights_reference: Signed weights of the reference events; all one when left out.
         weights_target: Signed weights of the target events.
+        judge_weights: Weights of the reference events in $E[r^2]$, where others than `weights_reference`.
 
     Example:
         >>> ratio_risk_difference(([1.0, 1.0], [1.0, 1.0]), ([2.0, 2.0], [2.0, 2.0])).value
@@ -97,9 +107,8 @@ def ratio_risk_difference(
     )
     for a, b, role in ((one[0], two[0], "reference"), (one[1], two[1], "target")):
         checked_values(b, f"ratios of the second model at the {role}", n_expected=len(a))
-    return _difference_of_means(
-        (one[0] ** 2 - two[0] ** 2) / 2, weights_reference, one[1] - two[1], weights_target
-    )
+    quadratic = weights_reference if judge_weights is None else judge_weights
+    return _difference_of_means((one[0] ** 2 - two[0] ** 2) / 2, quadratic, one[1] - two[1], weights_target)
 
 
 def _difference_of_means(

@@ -2,6 +2,13 @@
 
 from quasiratio.networks.activations import ACTIVATIONS, activation_shares
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
-from quasiratio.networks.standardize import FeatureScaling
+from quasiratio.networks.standardize import FeatureScaling, recognised_angles
 
-__all__ = ["ACTIVATIONS", "FeatureScaling", "StackedMlp", "activation_shares", "default_hidden_layers"]
+__all__ = [
+    "ACTIVATIONS",
+    "FeatureScaling",
+    "StackedMlp",
+    "activation_shares",
+    "default_hidden_layers",
+    "recognised_angles",
+]

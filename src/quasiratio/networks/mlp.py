@@ -19,15 +19,20 @@ from quasiratio.networks.narrow_product import narrow_product
 
 __all__ = ["StackedMlp", "default_hidden_layers"]
 
+_FEW_FEATURES = 4
+_MANY_EVENTS = 400_000
 
-def default_hidden_layers(n_features: int) -> tuple[int, ...]:
-    """Two layers of 64 for up to four features, three of 128 above.
+
+def default_hidden_layers(n_features: int, n_events: int) -> tuple[int, ...]:
+    """Return two layers of 64 for up to four features, three of 64 above, or of 128 where there are events for them.
 
     Example:
-        >>> default_hidden_layers(2), default_hidden_layers(16)
-        ((64, 64), (128, 128, 128))
+        >>> [default_hidden_layers(*sizes) for sizes in ((2, 4_000_000), (12, 200_000), (16, 1_500_000))]
+        [(64, 64), (64, 64, 64), (128, 128, 128)]
     """
-    return (64, 64) if n_features <= 4 else (128, 128, 128)
+    if n_features <= _FEW_FEATURES:
+        return (64, 64)
+    return (128, 128, 128) if n_events > _MANY_EVENTS else (64, 64, 64)
 
 
 class StackedMlp(nn.Module):

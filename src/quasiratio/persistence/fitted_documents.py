@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from quasiratio.persistence.document import (
     Document,
+    Measured,
     Name,
     PositiveFloat,
     TensorSpec,
@@ -29,11 +30,14 @@ from quasiratio.persistence.parameter_documents import (
     ReweighterParameters,
 )
 from quasiratio.persistence.report_documents import (
+    AssumedDensityDocument,
     FeaturesDocument,
     FingerprintDocument,
+    FitCheckDocument,
     PositiveReportDocument,
     ReportDocument,
     SupportDocument,
+    TrialReportDocument,
 )
 
 __all__ = [
@@ -60,7 +64,16 @@ class FittedPart(Document):
     fingerprint: FingerprintDocument
 
 
-class SingleModelPart(FittedPart):
+class RatioPart(FittedPart):
+    """What every fitted ratio estimator has; the first version had none of it."""
+
+    check: FitCheckDocument | None = None
+    reference_density: AssumedDensityDocument | None = None
+    target_density: AssumedDensityDocument | None = None
+    training_sizes: Annotated[list[Measured], Field(min_length=2, max_length=2)] | None = None
+
+
+class SingleModelPart(RatioPart):
     """What every estimator with one trained model has."""
 
     normalization: PositiveFloat
@@ -68,12 +81,13 @@ class SingleModelPart(FittedPart):
     history: HistoryDocument
     tuning_history: HistoryDocument | None
     support: SupportDocument
+    trials: TrialReportDocument | None = None
     model: Any
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if(
-            self.model.network.n_inputs != self.features.count, "the model has another number of features"
+            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
         )
         refuse_if(
             len(self.member_normalizations) != self.model.n_members,
@@ -115,7 +129,7 @@ class CandidateDocument(Document):
     estimator: RatioDocument
 
 
-class AutoDocument(FittedPart, AutoTemplate):
+class AutoDocument(RatioPart, AutoTemplate):
     """A fitted `AutoRatio`."""
 
     candidates: list[CandidateDocument] = Field(min_length=1)
@@ -191,12 +205,13 @@ class PositiveDocument(FittedPart):
     flattens: bool
     scale: PositiveFloat
     report: PositiveReportDocument
+    trials: TrialReportDocument | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if((self.model is None) != (self.history is None), "a model has a history")
         refuse_if(
-            self.model is not None and self.model.network.n_inputs != self.features.count,
+            self.model is not None and len(self.model.scaling.mean) != self.features.count,
             "the model has another number of features",
         )
         return self

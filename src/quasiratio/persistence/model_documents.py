@@ -21,6 +21,7 @@ from quasiratio.persistence.parameter_documents import LossDocument
 
 __all__ = [
     "DirectModelDocument",
+    "FloorsDocument",
     "HistoryDocument",
     "MixtureModelDocument",
     "ModelDocument",
@@ -30,21 +31,35 @@ __all__ = [
 ]
 
 _SIGNS = ([1], [1, -1])
+Asymmetry = Annotated[float, Field(gt=0, lt=1)]
 
 
 class ScalingDocument(Document):
-    """Scaling of the features; `floor` is the smallest value of a feature that is taken in logarithm."""
+    """Scaling of the features.
+
+    `floor` is the smallest value of a feature that is taken in logarithm; `periodic` lists the columns of angles.
+    """
 
     uses_log: list[bool]
     floor: list[PositiveFloat | None]
     mean: list[float]
     scale: list[PositiveFloat]
+    periodic: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of the networks: angles have two."""
+        return len(self.mean) + len(self.periodic)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if(
             len({len(self.uses_log), len(self.floor), len(self.mean), len(self.scale)}) != 1,
             "logarithms, floors, means and scales differ in number",
+        )
+        refuse_if(
+            any(a >= b for a, b in itertools.pairwise([*self.periodic, len(self.mean)])),
+            "the periodic features are not among the features, in order",
         )
         refuse_if(
             any(
@@ -83,7 +98,7 @@ class RatioModelDocument(Document):
 
     def _require(self, n_per_member: int, n_outputs: int) -> None:
         refuse_if(
-            self.network.n_inputs != len(self.scaling.mean),
+            self.network.n_inputs != self.scaling.n_inputs,
             "the networks and the scaling have different numbers of features",
         )
         refuse_if(
@@ -105,9 +120,17 @@ class DirectModelDocument(RatioModelDocument):
         return self
 
 
+class FloorsDocument(Document):
+    """Smallest sign asymmetry of each class; `None` where the density may have any sign."""
+
+    reference: Asymmetry | None = None
+    target: Asymmetry | None = None
+
+
 class MixtureModelDocument(RatioModelDocument):
     """Sub-ratio networks for the pairs of signs (reference, target), and the coefficients of each member."""
 
+    floors: FloorsDocument = FloorsDocument()
     kind: Literal["signed-mixture"]
     pairs: list[Annotated[list[Literal[1, -1]], Field(min_length=2, max_length=2)]] = Field(max_length=4)
     coefficients: list[Annotated[list[float], Field(min_length=2, max_length=2)]]
@@ -130,6 +153,7 @@ class MixtureModelDocument(RatioModelDocument):
 class ResolvedModelDocument(RatioModelDocument):
     """One softmax over the classes (label, sign)."""
 
+    floors: FloorsDocument = FloorsDocument()
     kind: Literal["sign-resolved"]
     classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(max_length=4)
 

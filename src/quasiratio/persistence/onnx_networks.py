@@ -25,7 +25,8 @@ _ERF_DEGREE = 28
 
 
 def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str:
-    """Add logarithms, shift and scale: `(n, d)` raw features in double precision to network inputs."""
+    """Add logarithms, shift and scale, and angles: `(n, d)` raw features in double precision to network inputs."""
+    raw = features
     uses_log = scaling.uses_log.cpu().numpy()
     if uses_log.any():
         any_positive = 1.0  # for the others, whose logarithm is not used
@@ -33,7 +34,16 @@ def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str
         logarithms = graph.add("Log", graph.add("Max", features, floor))
         features = graph.add("Where", graph.constant(uses_log), logarithms, features)
     centred = graph.add("Sub", features, graph.double(scaling.mean.cpu().numpy()))
-    return graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))
+    scaled = graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))
+    is_periodic = scaling.is_periodic.cpu().numpy()
+    if not is_periodic.any():
+        return scaled
+    # cos x = sin(x + pi/2): onnxruntime has the sine in double precision, the cosine in single only.
+    cosines = graph.add("Mul", graph.add("Sin", graph.add("Add", raw, math.pi / 2)), math.sqrt(2.0))
+    angles = graph.add("Gather", raw, graph.constant(np.flatnonzero(is_periodic)), axis=1)
+    sines = graph.add("Mul", graph.add("Sin", angles), math.sqrt(2.0))
+    inputs = graph.add("Where", graph.constant(is_periodic), cosines, scaled)
+    return graph.add("Concat", inputs, sines, axis=1)
 
 
 def add_networks(graph: OnnxGraph, inputs: str, network: StackedMlp) -> str:

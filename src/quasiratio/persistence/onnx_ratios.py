@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.losses import ExponentialLink, PoleLink, RatioLoss, Revert, SinhLink
 from quasiratio.persistence.onnx_networks import add_networks, add_scaling
 from quasiratio.ratios import DirectModel, RatioModel, SignedMixtureModel, SignResolvedModel
+from quasiratio.ratios.sign_odds import SHARPNESS, largest_log_odds
+from quasiratio.ratios.signed_mixture import LEAST_NEGATIVE, SignPair
 
 if TYPE_CHECKING:
     from quasiratio.persistence.onnx_graph import OnnxGraph
 
 __all__ = ["RatioNames", "add_ratios", "add_std"]
+
+FloatArray = npt.NDArray[np.float64]
 
 
 class RatioNames(NamedTuple):
@@ -27,6 +32,8 @@ class RatioNames(NamedTuple):
 def add_ratios(graph: OnnxGraph, features: str, model: RatioModel) -> RatioNames:
     """Add a whole model: raw features in double precision to ratios before normalisation."""
     outputs = add_networks(graph, add_scaling(graph, features, model.scaling), model.network)
+    if isinstance(model, SignResolvedModel):
+        outputs = _add_bounded(graph, model, outputs)
     members = _add_members(graph, model, outputs, n_members=model.n_members)
     if model.n_members == 1:
         return RatioNames(_first_row(graph, members), None)
@@ -71,6 +78,33 @@ def _add_average(graph: OnnxGraph, model: RatioModel, outputs: str) -> str:
     return graph.add("ReduceMean", by_member, graph.axes(0), keepdims=0)
 
 
+def _add_capped_odds(graph: OnnxGraph, log_odds: str, floor: float) -> str:
+    """Add the cap of `ratios.sign_odds`, with softplus in a form that does not overflow."""
+    gap = graph.add("Mul", graph.add("Sub", largest_log_odds(floor), log_odds), SHARPNESS)
+    tail = graph.add("Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", gap))), 1.0))
+    softplus = graph.add("Add", graph.add("Relu", gap), tail)
+    return graph.add("Sub", largest_log_odds(floor), graph.add("Div", softplus, SHARPNESS))
+
+
+def _add_bounded(graph: OnnxGraph, model: SignResolvedModel, logits: str) -> str:
+    """Add the caps of the sign odds: new logits of the negative classes."""
+    columns = {}
+    for label, floor in enumerate(model.floors):
+        pair = [index for index, part in enumerate(model.classes) if part.label == label]
+        if floor is None or len(pair) < 2:
+            continue
+        plus, minus = (graph.add("Gather", logits, graph.axes(index), axis=-1) for index in pair)
+        capped = _add_capped_odds(graph, graph.add("Sub", minus, plus), floor)
+        columns[pair[1]] = graph.add("Add", plus, capped)
+    if not columns:
+        return logits
+    every = [
+        columns.get(index) or graph.add("Gather", logits, graph.axes(index), axis=-1)
+        for index in range(len(model.classes))
+    ]
+    return graph.add("Concat", *every, axis=-1)
+
+
 def _add_signed_ratio(graph: OnnxGraph, model: SignResolvedModel, logits: str) -> str:
     largest = graph.add("ReduceMax", logits, graph.axes(-1), keepdims=1)
     scale = graph.add("Exp", graph.add("Sub", logits, largest))
@@ -89,24 +123,45 @@ def _add_recombination(graph: OnnxGraph, model: SignedMixtureModel, outputs: str
         pair: graph.add("Gather", by_pair, graph.constant(np.array(index)), axis=1)
         for index, pair in enumerate(model.pairs)
     }
-    total = ""
-    for target_sign, numerator in ((+1, c1), (-1, 1.0 - c1)):
-        if (+1, target_sign) not in log_ratios:
-            continue
-        plus = log_ratios[+1, target_sign]
-        if (-1, target_sign) in log_ratios:
-            minus = log_ratios[-1, target_sign]
-            shift = graph.add("Min", plus, minus)
-            terms = [
-                graph.add("Mul", graph.add("Exp", graph.add("Sub", shift, part)), coefficient)
-                for part, coefficient in ((plus, c0), (minus, 1.0 - c0))
-            ]
-            scaled = graph.add("Mul", graph.add("Exp", shift), numerator)
-            term = graph.add("Div", scaled, graph.add("Add", *terms))
-        else:
-            term = graph.add("Mul", graph.add("Exp", plus), numerator)
-        total = graph.add("Add", total, term) if total else term
-    return total
+    parts = {
+        target_sign: _add_part(graph, log_ratios, target_sign, c0, model.floors.reference)
+        for target_sign in (+1, -1)
+        if (+1, target_sign) in log_ratios
+    }
+    total = graph.add("Mul", parts[+1], c1)
+    if -1 not in parts:
+        return total
+    if model.floors.target is None:
+        return graph.add("Add", total, graph.add("Mul", parts[-1], 1.0 - c1))
+    quotient = graph.add("Div", parts[-1], parts[+1])
+    log_odds = graph.add("Add", graph.add("Log", quotient), _log_odds_of(c1))
+    odds = graph.add("Exp", _add_capped_odds(graph, log_odds, model.floors.target))
+    return graph.add("Mul", total, graph.add("Sub", 1.0, odds))
+
+
+def _add_part(
+    graph: OnnxGraph, log_ratios: dict[SignPair, str], target_sign: int, c0: FloatArray, floor: float | None
+) -> str:
+    """Add the ratio of one part of the target to the whole reference."""
+    plus = log_ratios[+1, target_sign]
+    if (-1, target_sign) not in log_ratios:
+        return graph.add("Exp", plus)
+    minus = log_ratios[-1, target_sign]
+    if floor is not None:
+        log_odds = graph.add("Add", graph.add("Sub", plus, minus), _log_odds_of(c0))
+        odds = graph.add("Exp", _add_capped_odds(graph, log_odds, floor))
+        return graph.add("Div", graph.add("Exp", plus), graph.add("Mul", graph.add("Sub", 1.0, odds), c0))
+    shift = graph.add("Min", plus, minus)
+    terms = [
+        graph.add("Mul", graph.add("Exp", graph.add("Sub", shift, part)), coefficient)
+        for part, coefficient in ((plus, c0), (minus, 1.0 - c0))
+    ]
+    return graph.add("Div", graph.add("Exp", shift), graph.add("Add", *terms))
+
+
+def _log_odds_of(c: FloatArray) -> FloatArray:
+    """Return the logarithm of the coefficient of the negative part over that of the positive one."""
+    return np.asarray(np.log(np.maximum(c - 1.0, LEAST_NEGATIVE) / c))
 
 
 def _add_link(graph: OnnxGraph, loss: RatioLoss, raw: str) -> str:

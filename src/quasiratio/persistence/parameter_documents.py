@@ -1,6 +1,6 @@
 """Constructor parameters of every estimator, as they stand in `model.json`.
 
-A parameter that a later version adds gets a default here, so that older files still load.
+A parameter that a later version adds gets a default here, what the older version did, so that older files still load.
 """
 
 from __future__ import annotations
@@ -48,25 +48,29 @@ class NetworkParameters(Document):
 
     hidden_layers: Widths | None
     activation: Name | None
-    batch_size: Count
+    batch_size: Count | None
     learning_rate: PositiveFloat | None
     max_steps: Annotated[int, Field(ge=1)] | None
     patience: Annotated[int, Field(ge=1)] | None
     schedule: Literal["cosine", "constant"]
     epoch_size: Annotated[int, Field(ge=1)] | None
-    weight_decay: Annotated[float, Field(ge=0)]
+    weight_decay: Annotated[float, Field(ge=0)] | None
     n_members: Count
     validation_fraction: float
     device: Annotated[str, Field(pattern=r"^(auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?)$")]
     on_divergence: Literal["warn", "raise"]
     random_state: int | None
     verbose: bool
+    periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
+    n_threads: Count | None = None
 
 
 class RatioParameters(NetworkParameters):
     """Hyperparameters of `RatioEstimator`."""
 
     normalize: bool
+    reference_density: Literal["auto", "positive", "any"] = "any"
+    target_density: Literal["auto", "positive", "any"] = "any"
 
 
 class DirectParameters(RatioParameters):

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from quasiratio.persistence.document import Count, Document, Measured, Name, refuse_if
 
 __all__ = [
+    "AssumedDensityDocument",
     "CandidateRowDocument",
     "FeaturesDocument",
     "FingerprintDocument",
+    "FitCheckDocument",
     "PositiveReportDocument",
     "ReportDocument",
     "RiskDocument",
     "SupportDocument",
+    "TrialDocument",
+    "TrialReportDocument",
 ]
 
+Text = Annotated[str, Field(max_length=10_000)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -61,6 +66,53 @@ class RiskDocument(Document):
 
     value: Measured
     error: Measured
+
+
+class AssumedDensityDocument(Document):
+    """`AssumedDensity`."""
+
+    sign: Literal["positive", "any"]
+    floor: Annotated[float, Field(gt=0, lt=1)] | None
+    reason: Text
+
+
+class FitCheckDocument(Document):
+    """`FitCheck`."""
+
+    status: Literal["good", "failed", "unknown"]
+    n_events: Annotated[int, Field(ge=0)]
+    effective_share: Measured
+    largest_share: Measured
+    worst_events: list[int] = Field(max_length=100)
+    risk_difference: RiskDocument
+    reach: Annotated[list[Measured], Field(min_length=2, max_length=2)]
+    near_cap: Measured
+    peak_fraction: Measured
+    helped: Text
+    reasons: list[Text] = Field(max_length=100)
+
+
+class TrialDocument(Document):
+    """`Trial`."""
+
+    n_passes: Measured
+    weight_decay: Measured
+    risk: Measured
+    difference: Measured
+    error: Measured
+
+
+class TrialReportDocument(Document):
+    """`TrialReport`."""
+
+    trials: list[TrialDocument] = Field(min_length=1, max_length=1000)
+    chosen: Annotated[int, Field(ge=0)]
+    batch_size: Count
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(self.chosen >= len(self.trials), "the chosen trial is not among the trials")
+        return self
 
 
 class CandidateRowDocument(Document):

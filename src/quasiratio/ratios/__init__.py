@@ -1,7 +1,8 @@
 """Ratio models: from raw features to a ratio that may be negative."""
 
 from quasiratio.ratios.direct import DirectModel
-from quasiratio.ratios.ratio_model import RatioModel, RatioValues, RatioView
+from quasiratio.ratios.ratio_model import OutputView, RatioModel, RatioValues, RatioView
+from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
 from quasiratio.ratios.sign_partition import SIGN_CLASSES, SignClass, sign_classes
 from quasiratio.ratios.sign_resolved import SignResolvedModel
 from quasiratio.ratios.signed_mixture import SignedMixtureModel, recombine
@@ -9,12 +10,15 @@ from quasiratio.ratios.signed_mixture import SignedMixtureModel, recombine
 __all__ = [
     "SIGN_CLASSES",
     "DirectModel",
+    "OutputView",
     "RatioModel",
     "RatioValues",
     "RatioView",
     "SignClass",
+    "SignFloors",
     "SignResolvedModel",
     "SignedMixtureModel",
+    "capped_log_odds",
     "recombine",
     "sign_classes",
 ]

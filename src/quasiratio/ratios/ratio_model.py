@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quasiratio.losses import RatioLoss
     from quasiratio.networks import FeatureScaling, StackedMlp
 
-__all__ = ["RatioModel", "RatioPredictions", "RatioValues", "RatioView"]
+__all__ = ["OutputView", "RatioModel", "RatioPredictions", "RatioValues", "RatioView"]
 
 _CHUNK_ROWS = 2**15
 
@@ -64,8 +64,11 @@ class RatioModel(nn.Module, ABC):
         """Evaluate every network on scaled inputs, `(n, d)` for all or `(n_members, n, d)` for each."""
         if inputs.dim() == 3:
             inputs = inputs.repeat_interleave(self.network.n_networks // len(inputs), dim=0)
-        result: Tensor = self.network(inputs)
-        return result
+        return self.bounded(self.network(inputs))
+
+    def bounded(self, outputs: Tensor) -> Tensor:
+        """Impose on the networks' outputs what the model knows of the densities; nothing by default."""
+        return outputs
 
     @abstractmethod
     def member_values(self, outputs: Tensor) -> RatioValues:
@@ -81,6 +84,30 @@ class RatioModel(nn.Module, ABC):
     @abstractmethod
     def average(self, outputs: Tensor) -> Tensor:
         """Average the networks of all members into those of one, in the same shape with one member."""
+
+    def log_odds_of_reference(self, outputs: Tensor) -> Tensor | None:  # noqa: ARG002
+        """Return the logarithm of the odds of a negative reference weight, where the model has such odds.
+
+        Args:
+            outputs: Outputs of one member, or of the average of all.
+        """
+        return None
+
+    @torch.inference_mode()
+    def reference_asymmetry(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
+        """Return the estimated sign asymmetry of the reference at each event, or `None` where there is none."""
+        device = self.scaling.mean.device
+        parts = []
+        for start in range(0, len(features), _CHUNK_ROWS):
+            outputs = self.outputs(
+                self.scaling(torch.tensor(features[start : start + _CHUNK_ROWS], device=device))
+            )
+            averaged = self.average(outputs) if self.n_members > 1 else outputs
+            log_odds = self.log_odds_of_reference(averaged.double())
+            if log_odds is None:
+                return None
+            parts.append(torch.tanh(-0.5 * log_odds).flatten().cpu().numpy())
+        return np.concatenate(parts) if parts else np.empty(0)
 
     def combined_values(self, outputs: Tensor) -> RatioValues:
         """Return the ratio of the whole ensemble, of shape `(1, n)`.
@@ -109,7 +136,7 @@ class RatioModel(nn.Module, ABC):
     def measure_noise(self, features: npt.NDArray[np.float32]) -> None:
         """Set `output_noise` from the rounding errors at these events."""
         events = torch.tensor(features, device=self.scaling.mean.device)
-        exact = DoubleNetworks(self.scaling, self.network).outputs(events)
+        exact = self.bounded(DoubleNetworks(self.scaling, self.network).outputs(events))
         self.output_noise = rounding_noise(self.outputs(self.scaling(events)).double(), exact)
 
     @torch.inference_mode()
@@ -153,12 +180,24 @@ class RatioModel(nn.Module, ABC):
         (ratio, nonpositive), sensitivity = evaluate(outputs)
         rough = needs_double(ratio, sensitivity, self.output_noise)
         if rough.any():
-            better, _ = evaluate(exact.outputs(features[rough]))
+            better, _ = evaluate(self.bounded(exact.outputs(features[rough])))
             ratio = ratio.clone()
             ratio[:, rough] = better.ratio
             if nonpositive is not None and better.nonpositive_reference is not None:
                 nonpositive[:, rough] = better.nonpositive_reference
         return RatioValues(ratio, nonpositive)
+
+
+class OutputView(nn.Module):
+    """A ratio model seen as a map from scaled features to its bounded outputs, for training."""
+
+    def __init__(self, model: RatioModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return outputs of shape `(n_networks, n, n_outputs)`."""
+        return self.model.outputs(inputs)
 
 
 class RatioView(nn.Module):

@@ -4,7 +4,8 @@ One network learns $\pi_k(x)$ for the classes $k$ = (label, sign) from all event
 
 $$r(x) = \frac{\pi_{1+} - \pi_{1-}}{\pi_{0+} - \pi_{0-}}.$$
 
-The risk is bounded below whatever the signs of the weights, and the mixture coefficients are learned along.
+The risk is bounded below whatever the signs of the weights, and the mixture coefficients are learned along. Where a
+density is known to be positive its sign odds are capped (see `sign_odds`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import torch
 from torch import Tensor
 
 from quasiratio.ratios.ratio_model import RatioModel, RatioValues
+from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
+from quasiratio.ratios.sign_partition import SignClass
 
 if TYPE_CHECKING:
     from quasiratio.networks import FeatureScaling, StackedMlp
-    from quasiratio.ratios.sign_partition import SignClass
 
 __all__ = ["SignResolvedModel", "signed_ratio"]
 
@@ -41,13 +43,48 @@ def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
 
 
 class SignResolvedModel(RatioModel):
-    """One softmax network per member."""
+    """One softmax network per member.
+
+    Args:
+        scaling: Turns raw features into network inputs.
+        network: One network per member, with one output per class.
+        n_members: Number of members.
+        classes: The (label, sign) classes that carry weight.
+        floors: Smallest sign asymmetry of each label, where its density is positive.
+    """
 
     def __init__(
-        self, scaling: FeatureScaling, network: StackedMlp, n_members: int, classes: Sequence[SignClass]
+        self,
+        scaling: FeatureScaling,
+        network: StackedMlp,
+        n_members: int,
+        classes: Sequence[SignClass],
+        floors: SignFloors = SignFloors(),  # noqa: B008 - a tuple never changes
     ) -> None:
         super().__init__(scaling, network, n_members)
         self.classes = tuple(classes)
+        self.floors = floors
+        self._caps = [
+            (self.classes.index(part._replace(sign=1)), index, floors[part.label])
+            for index, part in enumerate(self.classes)
+            if part.sign < 0 and floors[part.label] is not None
+        ]
+
+    def bounded(self, outputs: Tensor) -> Tensor:
+        """Cap the odds of a negative weight, by moving the logit of the negative class."""
+        if not self._caps:
+            return outputs
+        columns = list(outputs.unbind(dim=-1))
+        for plus, minus, floor in self._caps:
+            columns[minus] = columns[plus] + capped_log_odds(columns[minus] - columns[plus], floor)
+        return torch.stack(columns, dim=-1)
+
+    def log_odds_of_reference(self, outputs: Tensor) -> Tensor | None:
+        """Return the difference of the reference's two logits."""
+        plus, minus = (SignClass(0, sign) for sign in (+1, -1))
+        if minus not in self.classes:
+            return None
+        return outputs[..., self.classes.index(minus)] - outputs[..., self.classes.index(plus)]
 
     def member_values(self, outputs: Tensor) -> RatioValues:
         """Return the ratio of each member's signed class probabilities."""

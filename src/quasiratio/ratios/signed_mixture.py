@@ -5,7 +5,9 @@ With $\ell_{ab} = \ln p_{1b}/p_{0a}$, the four log-ratios between the parts of e
 $$r = \frac{c_1}{c_0 e^{-\ell_{++}} + (1-c_0) e^{-\ell_{-+}}}
     + \frac{1-c_1}{c_0 e^{-\ell_{+-}} + (1-c_0) e^{-\ell_{--}}}.$$
 
-Parts that carry no weight are left out of the sum, never multiplied by zero.
+Parts that carry no weight are left out of the sum, never multiplied by zero. Where a density is known to be positive
+the odds between its parts are capped (see `sign_odds`); the sub-ratios are trained separately, so that the cap is part
+of the recombination.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from quasiratio.ratios.ratio_model import RatioModel, RatioValues
+from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,12 +28,15 @@ if TYPE_CHECKING:
     from quasiratio.networks import FeatureScaling, StackedMlp
     from quasiratio.ratios.sign_partition import SignClass
 
-__all__ = ["SignedMixtureModel", "recombine", "sign_pairs"]
+__all__ = ["LEAST_NEGATIVE", "SignPair", "SignedMixtureModel", "recombine", "sign_pairs"]
 
 SignPair = tuple[int, int]
 """Sign of the reference part, sign of the target part."""
 
 _CHUNK_ROWS = 2**13
+_NO_FLOORS = SignFloors()
+LEAST_NEGATIVE = 1e-12
+"""Coefficient of the negative part below which the logarithm of its odds is not taken."""
 
 
 def sign_pairs(present: Sequence[SignClass]) -> tuple[SignPair, ...]:
@@ -41,13 +47,19 @@ def sign_pairs(present: Sequence[SignClass]) -> tuple[SignPair, ...]:
     return tuple((a, b) for a in signs[0] for b in signs[1])
 
 
-def recombine(log_ratios: Mapping[SignPair, Tensor], c0: Tensor | float, c1: Tensor | float) -> RatioValues:
+def recombine(
+    log_ratios: Mapping[SignPair, Tensor],
+    c0: Tensor | float,
+    c1: Tensor | float,
+    floors: SignFloors = _NO_FLOORS,
+) -> RatioValues:
     r"""Combine sub-ratios into the ratio of the signed mixtures.
 
     Args:
         log_ratios: $\ell_{ab}$ for the pairs $(a, b)$ that exist.
         c0: Coefficient of the reference, $\sum_{w \ge 0} w / \sum w$.
         c1: Coefficient of the target.
+        floors: Smallest sign asymmetry of each class, where its density is positive.
 
     Returns:
         The ratio, and where a denominator, proportional to the reference density, is not positive.
@@ -57,26 +69,43 @@ def recombine(log_ratios: Mapping[SignPair, Tensor], c0: Tensor | float, c1: Ten
         >>> recombine({(1, 1): half, (1, -1): half}, 1.0, 1.25).ratio
         tensor([0.5000])
     """
-    total: Tensor | None = None
+    parts: dict[int, Tensor] = {}
     nonpositive: Tensor | None = None
-    for target_sign, numerator in ((+1, c1), (-1, 1.0 - c1)):
+    for target_sign in (+1, -1):
         if (+1, target_sign) not in log_ratios:
             continue
+        plus = log_ratios[+1, target_sign]
         if (-1, target_sign) not in log_ratios:
-            term = numerator * log_ratios[+1, target_sign].exp()
-        else:
-            # Take the larger exponential out, so that neither overflows.
-            plus, minus = -log_ratios[+1, target_sign], -log_ratios[-1, target_sign]
-            shift = torch.maximum(plus, minus)
-            denominator = c0 * (plus - shift).exp() + (1.0 - c0) * (minus - shift).exp()
-            below = denominator <= 0
-            nonpositive = below if nonpositive is None else nonpositive | below
-            term = numerator * (-shift).exp() / denominator
-        total = term if total is None else total + term
-    if total is None:
+            parts[target_sign] = plus.exp()
+            continue
+        minus = log_ratios[-1, target_sign]
+        if floors.reference is not None:
+            # p_0-/p_0+ = r_++/r_-+, so that the odds of a negative reference weight follow from two sub-ratios.
+            odds = capped_log_odds(_log_coefficients(c0, plus) + plus - minus, floors.reference).exp()
+            parts[target_sign] = plus.exp() / (c0 * (1.0 - odds))
+            continue
+        # Take the larger exponential out, so that neither overflows.
+        shift = torch.maximum(-plus, -minus)
+        denominator = c0 * (-plus - shift).exp() + (1.0 - c0) * (-minus - shift).exp()
+        below = denominator <= 0
+        nonpositive = below if nonpositive is None else nonpositive | below
+        parts[target_sign] = (-shift).exp() / denominator
+    if not parts:
         msg = "recombine needs at least the sub-ratio of the positive parts"
         raise ValueError(msg)
+    total = c1 * parts[+1]
+    if -1 in parts and floors.target is not None:
+        log_odds = _log_coefficients(c1, total) + parts[-1].log() - parts[+1].log()
+        total = total * (1.0 - capped_log_odds(log_odds, floors.target).exp())
+    elif -1 in parts:
+        total = total + (1.0 - c1) * parts[-1]
     return RatioValues(total, nonpositive)
+
+
+def _log_coefficients(c: Tensor | float, like: Tensor) -> Tensor:
+    """Return the logarithm of the coefficient of the negative part over that of the positive one."""
+    c = torch.as_tensor(c, dtype=like.dtype, device=like.device)
+    return ((c - 1.0).clamp(min=LEAST_NEGATIVE) / c).log()
 
 
 class SignedMixtureModel(RatioModel):
@@ -88,6 +117,7 @@ class SignedMixtureModel(RatioModel):
         n_members: Number of members.
         pairs: The sub-ratios that exist.
         coefficients: `(n_members, 2)` values of $(c_0, c_1)$.
+        floors: Smallest sign asymmetry of each class, where its density is positive.
     """
 
     is_free: Tensor
@@ -99,9 +129,11 @@ class SignedMixtureModel(RatioModel):
         n_members: int,
         pairs: Sequence[SignPair],
         coefficients: Tensor,
+        floors: SignFloors = _NO_FLOORS,
     ) -> None:
         super().__init__(scaling, network, n_members)
         self.pairs = tuple(pairs)
+        self.floors = floors
         self.coefficients = nn.Parameter(coefficients.clone())
         has_negative = [any(a < 0 for a, _ in pairs), any(b < 0 for _, b in pairs)]
         self.register_buffer("is_free", torch.tensor(has_negative), persistent=False)
@@ -136,9 +168,18 @@ class SignedMixtureModel(RatioModel):
             coefficients = coefficients.mean(dim=0, keepdim=True)
         return coefficients[:, :1], coefficients[:, 1:]
 
+    def log_odds_of_reference(self, outputs: Tensor) -> Tensor | None:
+        """Return the odds that the sub-ratios to the target's positive part imply."""
+        log_ratios = self.log_ratios(outputs)
+        if (-1, +1) not in log_ratios:
+            return None
+        plus, minus = log_ratios[+1, +1], log_ratios[-1, +1]
+        c0, _ = self.coefficients_of(outputs)
+        return capped_log_odds(_log_coefficients(c0, plus) + plus - minus, self.floors.reference)
+
     def member_values(self, outputs: Tensor) -> RatioValues:
         """Recombine each member's sub-ratios."""
-        return recombine(self.log_ratios(outputs), *self.coefficients_of(outputs))
+        return recombine(self.log_ratios(outputs), *self.coefficients_of(outputs), self.floors)
 
     def sensitivity(self, outputs: Tensor) -> Tensor:
         r"""Add the errors $1 + |\ell_{ab}|$ of the sub-log-ratios in squares."""

@@ -7,7 +7,7 @@ from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
 from quasiratio.training.progress import progress_bar, progress_lines
 from quasiratio.training.settings import TrainingSettings
-from quasiratio.training.trainer import train
+from quasiratio.training.trainer import TrainedNetworks, train
 
 __all__ = [
     "Batch",
@@ -15,6 +15,7 @@ __all__ = [
     "CrossEntropyObjective",
     "Pool",
     "RatioObjective",
+    "TrainedNetworks",
     "TrainingHistory",
     "TrainingSettings",
     "TunedRatioObjective",

@@ -66,6 +66,18 @@ class TrainingHistory:
         """Seconds from start to end."""
         return self.seconds[-1] if self.seconds else 0.0
 
+    @property
+    def kept_loss(self) -> npt.NDArray[np.float64]:
+        """Validation loss of the state that was kept, per network; NaN where that is the one before training."""
+        curves = [np.full(len(self.best_epoch), np.nan), *self.validation_loss]
+        return np.array([curves[epoch + 1][k] for k, epoch in enumerate(self.best_epoch)], dtype=np.float64)
+
+    @property
+    def peak_fraction(self) -> float:
+        """Share of the steps after which the kept state was reached, the mean over the networks."""
+        reached = [0, *self.steps]
+        return float(np.mean([reached[epoch + 1] for epoch in self.best_epoch])) / max(1, self.n_steps)
+
     def validation_curves(self) -> npt.NDArray[np.float64]:
         """Validation losses as an array of shape `(n_epochs, n_networks)`."""
         return np.array(self.validation_loss, dtype=np.float64)

@@ -10,8 +10,6 @@ from typing import Literal
 
 __all__ = ["TrainingSettings"]
 
-_MIN_STEPS = 3000
-_MIN_PASSES = 6
 _N_CHECKS = 20
 _WARM_UP = 0.05
 _EARLY_FRACTION = 1 / 6
@@ -34,18 +32,19 @@ class TrainingSettings:
         batch_size: Events per step and network; a quarter of it (not below 2048) in the first sixth of a cosine
             schedule.
         learning_rate: Peak rate.
-        max_steps: Optimiser steps; by default 3000 or six passes, whichever is more.
+        max_steps: Optimiser steps; by default as many as `n_passes` take.
+        n_passes: Passes over the events of the largest problem.
         patience: Epochs without improvement before a network stops.
         schedule: `"cosine"` or `"constant"`.
         epoch_size: Training events between two validations; by default a twentieth of the fit.
-        weight_decay: Decoupled weight decay (AdamW); zero is Adam.
+        weight_decay: Decoupled weight decay (AdamW) of everything but the biases; zero is Adam.
         max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
             always the same ones; with the constant schedule, which stops by it, all.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops.
 
     Example:
-        >>> TrainingSettings().n_steps(n_events=4_000_000)
-        3000
+        >>> TrainingSettings(n_passes=6).n_steps(n_events=4_000_000)
+        2930
         >>> TrainingSettings(schedule="constant", epoch_size=100_000, batch_size=256).steps_per_epoch(10**6)
         390
     """
@@ -53,6 +52,7 @@ class TrainingSettings:
     batch_size: int = 8192
     learning_rate: float = 1e-2
     max_steps: int | None = None
+    n_passes: float = 6.0
     patience: int | None = None
     schedule: Literal["cosine", "constant"] = "cosine"
     epoch_size: int | None = None
@@ -70,7 +70,7 @@ class TrainingSettings:
             return self.max_steps
         if self.schedule == "constant":
             return _PUBLISHED_STEP_LIMIT
-        return max(_MIN_STEPS, math.ceil(_MIN_PASSES * n_events / self.batch_size))
+        return math.ceil(self.n_passes * n_events / min(self.batch_size, n_events))
 
     def steps_per_epoch(self, n_events: int) -> int:
         """Return the number of steps between two validations."""

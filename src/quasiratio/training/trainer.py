@@ -11,11 +11,11 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from quasiratio.errors import DivergenceError, DivergenceWarning
 from quasiratio.training.averaging import WeightAverage
@@ -28,10 +28,18 @@ if TYPE_CHECKING:
     from quasiratio.training.objectives import Objective
     from quasiratio.training.settings import TrainingSettings
 
-__all__ = ["ProgressCallback", "train"]
+__all__ = ["ProgressCallback", "TrainedNetworks", "train"]
 
 ProgressCallback = Callable[[int, int, float], None]
 """Called after each epoch with the steps done, the steps at most and the validation loss."""
+
+
+class TrainedNetworks(NamedTuple):
+    """What happened in a training, and the weighted validation losses of the kept states, `(n_networks, n)`."""
+
+    history: TrainingHistory
+    losses: Tensor
+
 
 _FINITE_CHECK_INTERVAL = 25
 _CACHED_ROWS, _MIN_PART = 2**13, 512
@@ -50,7 +58,7 @@ def train(
     *,
     keep_initial: bool = False,
     progress: ProgressCallback | None = None,
-) -> TrainingHistory:
+) -> TrainedNetworks:
     """Minimise the weighted mean of the objective and leave the model in its best validated state.
 
     Args:
@@ -68,7 +76,7 @@ def train(
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
-        parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        _decay_groups(model, settings.weight_decay), lr=settings.learning_rate, fused=True
     )
     n_steps = settings.n_steps(batches.largest_pool)
     epoch_steps = settings.steps_per_epoch(batches.largest_pool)
@@ -155,7 +163,17 @@ def train(
         )
     if bool(diverged.any()):
         warnings.warn(_divergence_message(objective.name, history.n_steps), DivergenceWarning, stacklevel=2)
-    return history
+    return TrainedNetworks(history, best.kept_losses)
+
+
+def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Divide the parameters: decay of a bias would pull a density's overall share to one half."""
+    weights, others = [], []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (weights if "weights" in name.split(".") else others).append(parameter)
+    groups = ({"params": weights, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0})
+    return [group for group in groups if group["params"]]
 
 
 def _divergence_message(name: str, step: int) -> str:

@@ -19,7 +19,7 @@ __all__ = ["BestStates", "Verdict"]
 _CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
 _TIE_FRACTION = 1e-4
-_KEPT = ("states", "lowest_losses", "risk", "epoch", "lowest_epoch", "done")
+_KEPT = ("states", "lowest_losses", "kept_losses", "risk", "epoch", "lowest_epoch", "done")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class BestStates:
         self.parameters = parameters
         self.prefer_latest = prefer_latest
         self.states = [parameter.detach().clone() for parameter in parameters]
-        self.lowest_losses = initial.losses
+        self.lowest_losses = self.kept_losses = initial.losses
         self.risk = initial.risk if keep_initial else torch.full_like(initial.risk, math.inf)
         self.epoch = torch.full_like(initial.risk, -1, dtype=torch.long)
         self.lowest_epoch = self.epoch.clone()
@@ -82,6 +82,7 @@ class BestStates:
             tie = torch.minimum(_TIE_ERRORS * error, _TIE_FRACTION * self.risk.abs().clamp(min=1.0))
             kept = lower | ((risk - self.risk < tie) & ~self.done)
         self.lowest_losses = torch.where(lower[:, None], verdict.losses, self.lowest_losses)
+        self.kept_losses = torch.where(kept[:, None], verdict.losses, self.kept_losses)
         self.risk = torch.where(lower, risk, self.risk)
         self.lowest_epoch = torch.where(lower, epoch, self.lowest_epoch)
         self.epoch = torch.where(kept, epoch, self.epoch)

@@ -1,0 +1,136 @@
+r"""What is assumed of the signs of the two densities, and why.
+
+A reference density that is positive has no zero, so that a ratio has no pole; its estimate may then be kept positive
+(see `ratios.sign_odds`). Whether it is, the user states or the data say. Undecided data are taken for a positive
+reference, because a pole that is not there does more harm than a cap that is hardly felt; an undecided target keeps any
+sign, because there nothing divides by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.learned_signs import LearnedSigns
+from quasiratio.ratios import SignFloors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from quasiratio.estimators.training_data import LabelledEvents
+
+__all__ = ["AssumedDensity", "Densities", "assumed_densities"]
+
+FloatArray = npt.NDArray[np.float64]
+Statement = Literal["auto", "positive", "any"]
+_STATEMENTS = ("auto", "positive", "any")
+_FLOOR_SHARE = 0.25
+"""The smallest asymmetry of an estimate, in units of the mean one."""
+_LARGEST_FLOOR = 0.9
+
+
+@dataclass(frozen=True)
+class AssumedDensity:
+    """What is assumed of one density.
+
+    Attributes:
+        sign: `"positive"` or `"any"`.
+        floor: The smallest sign asymmetry that its estimate may have; `None` for any sign, and where no weight is
+            negative.
+        reason: Why.
+    """
+
+    sign: Literal["positive", "any"]
+    floor: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Densities:
+    """What is assumed of both densities, and the signs that were learned on the way."""
+
+    reference: AssumedDensity
+    target: AssumedDensity
+    reference_signs: LearnedSigns
+
+    @property
+    def floors(self) -> SignFloors:
+        """The floors of both classes."""
+        return SignFloors(self.reference.floor, self.target.floor)
+
+    def judge_weights(self, events: LabelledEvents) -> FloatArray:
+        """Return weights by which to judge: positive ones for the reference, where its density is positive."""
+        weights = events.weights.copy()
+        reference = ~events.labels
+        if self.reference.sign == "positive":
+            log_odds = self.reference_signs.log_odds(events.features[reference])
+            floor = self.reference.floor or 0.0
+            weights[reference] = self.reference_signs.positive_weights(log_odds, weights[reference], floor)
+        return weights
+
+    def __str__(self) -> str:
+        lines = []
+        for role, density in (("reference", self.reference), ("target", self.target)):
+            meaning = "is taken to be positive" if density.sign == "positive" else "may have any sign"
+            floor = "" if density.floor is None else f" (smallest asymmetry {density.floor:.3g})"
+            lines.append(f"The {role} density {meaning}{floor}: {density.reason}.")
+        return "\n".join(lines)
+
+
+def assumed_densities(
+    events: LabelledEvents,
+    *,
+    reference: str,
+    target: str,
+    periodic: Sequence[int],
+    device: torch.device,
+    seed: int,
+) -> Densities:
+    """Decide what to assume of both densities.
+
+    Args:
+        events: Training events.
+        reference: What the user states of the reference: `"auto"`, `"positive"` or `"any"`.
+        target: The same of the target.
+        periodic: Columns of the features that are angles.
+        device: Where to train.
+        seed: Seed of the small classifiers.
+    """
+    for name, stated in (("reference_density", reference), ("target_density", target)):
+        if stated not in _STATEMENTS:
+            msg = f"Got {name} = {stated!r}; expected one of {', '.join(_STATEMENTS)}."
+            raise InvalidInputError(msg)
+    signs = [
+        LearnedSigns.of(
+            events.features[chosen], events.weights[chosen], periodic=periodic, device=device, seed=seed
+        )
+        for chosen in (~events.labels, events.labels)
+    ]
+    return Densities(
+        _assumed(reference, signs[0], if_undecided="positive"),
+        _assumed(target, signs[1], if_undecided="any"),
+        signs[0],
+    )
+
+
+def _assumed(stated: str, signs: LearnedSigns, *, if_undecided: Literal["positive", "any"]) -> AssumedDensity:
+    sign: Literal["positive", "any"]
+    has_negative = bool(signs.networks) or signs.test.sign != "positive"
+    if stated != "auto":
+        sign = "positive" if stated == "positive" else "any"
+        reason = "as stated"
+        if sign == "positive" and signs.test.sign == "negative":
+            reason = f"as stated, although {signs.test}"
+    elif not has_negative:
+        sign, reason = "positive", "no weight is negative"
+    else:
+        sign = {"negative": "any", "positive": "positive", "undecided": if_undecided}[signs.test.sign]  # type: ignore[assignment]
+        reason = str(signs.test)
+    floor = min(_FLOOR_SHARE * signs.share, _LARGEST_FLOOR) if sign == "positive" and has_negative else None
+    return AssumedDensity(sign, floor, reason)

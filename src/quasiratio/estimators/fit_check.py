@@ -1,0 +1,206 @@
+r"""A fit that checks itself, on events that took no part in training, choosing or helping.
+
+A ratio can be useless in two ways that no training loss shows: one event carries the reweighted sample, because the
+ratio has a pole there, or the ratio is worse than none, because it was learned from fluctuations. Both are seen on
+events that were kept aside: the largest share of one event in $\sum |w r|$, and the risk $J(r) - J(1)$ with its error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.metrics import RatioRisk, ratio_risk_difference
+
+__all__ = ["CheckedRatio", "FitCheck", "check_ratio", "one_event_decides"]
+
+FloatArray = npt.NDArray[np.float64]
+Status = Literal["good", "failed", "unknown"]
+
+_LARGE_SHARE, _NATURAL_FACTOR = 0.05, 5.0
+_WORSE_ERRORS = 2.0
+_FEWEST_EVENTS = 50
+_N_WORST = 5
+_EARLY_PEAK = 0.6
+
+
+@dataclass(frozen=True)
+class CheckedRatio:
+    """A ratio at the events of both classes that check it.
+
+    Args:
+        reference: The ratio at the reference events.
+        target: The ratio at the target events.
+        reference_weights: Signed weights of the reference events.
+        target_weights: Signed weights of the target events.
+        judge_weights: Weights of the reference events for the risk, positive where its density is.
+    """
+
+    reference: FloatArray
+    target: FloatArray
+    reference_weights: FloatArray
+    target_weights: FloatArray
+    judge_weights: FloatArray
+
+    @property
+    def risk_difference(self) -> RatioRisk:
+        """The risk of the ratio minus that of no reweighting; negative is better."""
+        return ratio_risk_difference(
+            (self.reference, self.target),
+            (np.ones(len(self.reference)), np.ones(len(self.target))),
+            weights_reference=self.reference_weights,
+            weights_target=self.target_weights,
+            judge_weights=self.judge_weights,
+        )
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    r"""Whether a fitted ratio can be used.
+
+    Attributes:
+        status: `"good"`, `"failed"`, or `"unknown"` where too few events were left to tell.
+        n_events: Events that checked it, of both classes.
+        effective_share: Effective size of the reweighted reference over that of the reference.
+        largest_share: Largest share of one event in $\sum |w r|$ over the reference.
+        worst_events: Numbers of the events with the largest shares, as they were given to `fit`.
+        risk_difference: Risk of the ratio minus that of no reweighting, $J(r) - J(1)$; negative is better.
+        reach: Smallest and largest ratio.
+        near_cap: Share of the reference's $|w|$ where the estimated sign asymmetry is at its floor.
+        peak_fraction: Share of the training after which its best state was reached.
+        helped: What was done because a first fit had failed; empty if nothing was.
+        reasons: Why it failed, or what to know of it; one sentence each.
+    """
+
+    status: Status
+    n_events: int
+    effective_share: float
+    largest_share: float
+    worst_events: tuple[int, ...]
+    risk_difference: RatioRisk
+    reach: tuple[float, float]
+    near_cap: float = 0.0
+    peak_fraction: float = 1.0
+    helped: str = ""
+    reasons: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        opening = {
+            "good": "The fit passed its check",
+            "failed": "DO NOT USE THIS RATIO: the fit failed its check",
+            "unknown": "The fit could not be checked",
+        }[self.status]
+        if self.status == "unknown":
+            return f"{opening}: {' '.join(self.reasons)}"
+        facts = (
+            f"on {self.n_events} events kept aside: effective size {self.effective_share:.0%} of the reference's, largest "
+            f"share of one event {self.largest_share:.1%}, risk {self.risk_difference.value:+.3g} ± "
+            f"{self.risk_difference.error:.2g} against no reweighting, ratios from {self.reach[0]:.3g} to "
+            f"{self.reach[1]:.3g}."
+        )
+        return " ".join([opening, facts, *self.reasons, *([self.helped] if self.helped else [])])
+
+
+def one_event_decides(shares: FloatArray, natural_shares: FloatArray) -> bool:
+    """Whether the largest of `shares` is above 5%, and above five times what the weights alone have.
+
+    Example:
+        >>> one_event_decides(np.array([0.2, 0.8]), np.array([0.5, 0.5])), one_event_decides(np.full(2, 0.5), np.ones(2))
+        (False, False)
+    """
+    return bool(shares.max() > max(_LARGE_SHARE, _NATURAL_FACTOR * natural_shares.max()))
+
+
+def check_ratio(
+    checked: CheckedRatio,
+    numbers: npt.NDArray[np.int64],
+    *,
+    near_cap: float = 0.0,
+    peak_fraction: float = 1.0,
+    helped: str = "",
+    remarks: tuple[str, ...] = (),
+) -> FitCheck:
+    """Judge a ratio.
+
+    Args:
+        checked: The ratio and the weights at events that it was not fitted to.
+        numbers: Numbers of the reference events, for those that carry too much.
+        near_cap: Share of the reference's absolute weight at the floor of its sign asymmetry.
+        peak_fraction: Share of the training after which the best state was reached.
+        helped: What was done because a first fit had failed.
+        remarks: What else to know; one sentence each.
+    """
+    n_events = len(checked.reference) + len(checked.target)
+    new_weights = checked.reference_weights * checked.reference
+    if min(len(checked.reference), len(checked.target)) < _FEWEST_EVENTS:
+        reason = (
+            f"{n_events} events of both classes were kept aside, too few; give more, or validation events."
+        )
+        nothing = RatioRisk(float("nan"), float("nan"))
+        reach = _reach(checked.reference)
+        return FitCheck(
+            "unknown",
+            n_events,
+            float("nan"),
+            float("nan"),
+            (),
+            nothing,
+            reach,
+            near_cap,
+            peak_fraction,
+            helped,
+            (reason,),
+        )
+    reasons = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = np.abs(new_weights) / np.abs(new_weights).sum()
+        finite = bool(np.isfinite(shares).all())
+        shares = np.where(np.isfinite(shares), shares, 1.0)
+        natural = np.abs(checked.reference_weights) / np.abs(checked.reference_weights).sum()
+        worst = np.argsort(-shares)[:_N_WORST]
+        difference = checked.risk_difference if finite else RatioRisk(float("inf"), float("nan"))
+        kept = effective_size(new_weights) / effective_size(checked.reference_weights) if finite else 0.0
+    if not finite:
+        reasons.append(f"The ratio is not finite at event {int(numbers[worst[0]])}.")
+    elif one_event_decides(shares, natural):
+        reasons.append(
+            f"One event, number {int(numbers[worst[0]])}, carries {shares.max():.0%} of the reweighted reference "
+            f"(its ratio is {checked.reference[worst[0]]:.3g})."
+        )
+    if difference.value > _WORSE_ERRORS * difference.error:
+        reasons.append("By its risk the ratio is worse than none.")
+    status: Status = "failed" if reasons else "good"
+    if status == "failed":
+        reasons.append(
+            "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."
+        )
+    if peak_fraction < _EARLY_PEAK:
+        reasons.append(
+            f"Validation was best after {peak_fraction:.0%} of the training; that state was kept, a shorter training would "
+            "do."
+        )
+    return FitCheck(
+        status,
+        n_events,
+        float(kept),
+        float(shares.max()),
+        tuple(int(number) for number in numbers[worst]),
+        difference,
+        _reach(checked.reference),
+        near_cap,
+        peak_fraction,
+        helped,
+        (*reasons, *remarks),
+    )
+
+
+def effective_size(weights: FloatArray) -> float:
+    r"""Return $(\sum w)^2 / \sum w^2$."""
+    return float(np.square(weights.sum()) / np.square(weights).sum())
+
+
+def _reach(ratio: FloatArray) -> tuple[float, float]:
+    return (float(ratio.min()), float(ratio.max())) if len(ratio) else (float("nan"), float("nan"))

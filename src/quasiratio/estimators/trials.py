@@ -1,0 +1,121 @@
+"""A few fits side by side, judged on validation data: how long and how strongly to train on these events.
+
+The standard of `training.standard` is the first; the others are taken only where validation prefers them by more than
+the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance.
+An ensemble tries with one member, and trains all of them with what was chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from quasiratio.errors import DivergenceError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from quasiratio.estimators.fitting import Fit
+    from quasiratio.ratios import RatioModel
+    from quasiratio.training import TrainingHistory, TrainingSettings
+
+__all__ = ["Trained", "Trial", "TrialReport", "best_of_trials"]
+
+_PREFERRED_ERRORS = 1.0
+
+
+class Trained(NamedTuple):
+    """A trained model, its history, and the weighted validation losses of its kept state."""
+
+    model: RatioModel
+    history: TrainingHistory
+    losses: Tensor
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One of the settings that were tried.
+
+    Attributes:
+        n_passes: Passes over the training events.
+        weight_decay: Decoupled weight decay.
+        risk: Validation risk.
+        difference: Risk minus that of the standard settings.
+        error: Standard error of that difference.
+    """
+
+    n_passes: float
+    weight_decay: float
+    risk: float
+    difference: float
+    error: float
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """What was tried, and what was taken.
+
+    Attributes:
+        trials: The standard settings first.
+        chosen: Index of those that were taken.
+        batch_size: Events per step in all of them.
+    """
+
+    trials: tuple[Trial, ...]
+    chosen: int
+    batch_size: int
+
+    def __str__(self) -> str:
+        taken = self.trials[self.chosen]
+        length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {taken.weight_decay:.2g}"
+        if len(self.trials) == 1:
+            return f"Trained for {length}."
+        if self.chosen == 0:
+            return f"Trained for {length}: of {len(self.trials)} settings none was better by more than its error."
+        return (
+            f"Trained for {length}: its validation risk is lower by {-taken.difference:.2g} ± {taken.error:.2g} than "
+            f"that of the standard {self.trials[0].n_passes:.3g} passes with {self.trials[0].weight_decay:.2g}."
+        )
+
+
+def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
+    """Train with the standard settings and with the trials, and return the best.
+
+    Args:
+        fit: The events, the standard settings and the trials.
+        train_once: Trains once with the settings of the fit that it is given.
+    """
+    if not fit.trials:
+        trained = train_once(fit)
+        return trained, TrialReport(
+            (_trial(fit.settings, trained, trained, fit),), 0, fit.settings.batch_size
+        )
+    pilot = fit.alone()
+    standard = best = train_once(pilot.with_settings(fit.settings))
+    trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
+    for settings in fit.trials:
+        try:
+            trained = train_once(pilot.with_settings(settings))
+        except DivergenceError:
+            continue
+        trial = _trial(settings, trained, standard, fit)
+        is_better = trial.difference < -_PREFERRED_ERRORS * trial.error
+        if is_better and trial.risk < trials[chosen].risk:
+            best, chosen, chosen_settings = trained, len(trials), settings
+        trials.append(trial)
+    if fit.n_members > 1:
+        best = train_once(fit.with_settings(chosen_settings))
+    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size)
+
+
+def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit: Fit) -> Trial:
+    difference = (trained.losses - standard.losses).double().flatten()
+    n_events = len(fit.train_events)
+    return Trial(
+        settings.n_steps(n_events) * settings.batch_size / n_events,
+        settings.weight_decay,
+        float(trained.losses.double().mean()),
+        float(difference.mean()),
+        float(difference.std() / len(difference) ** 0.5),
+    )

@@ -1,0 +1,79 @@
+r"""How long, in which batches and how strongly regularised to train, by the size of the sample.
+
+Passes over the data, not steps, decide about over-training, so that the standard length is a number of passes and the
+batch grows with the sample: about a hundred batches a pass. The standard decay falls with the cube root of the number
+of events. Both were chosen on seeds 100 to 103 of four problems (signed jets with equal and with different shares, six
+correlated dimensions, the Signed toy) at 10,000 and 100,000 events per class; `benchmarks/trusted.py` judges them on
+others. Beside the standard a few other lengths and strengths are tried where the sample is small enough for them to
+matter and to be cheap (`trial_settings`); validation decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from quasiratio.training.settings import TrainingSettings
+
+__all__ = ["standard_batch_size", "standard_passes", "standard_weight_decay", "trial_settings"]
+
+_BATCHES_PER_PASS = 100
+_SMALLEST_BATCH, _LARGEST_BATCH = 256, 8192
+_FEWEST_PASSES, _MOST_PASSES = 6.0, 12.0
+_EVENT_PASSES = 24e6
+_DECAY, _DECAY_EVENTS = 0.3, 2e4
+_MOST_TRIAL_EVENTS = 400_000
+_TRIALS = ((1.0, 1 / 3), (1.0, 3.0), (1 / 3, 1.0), (1 / 3, 10.0))
+"""Factors of the standard passes and of the standard decay."""
+
+
+def standard_batch_size(n_events: int) -> int:
+    """Return a hundredth of the events, as a power of two between 256 and 8192.
+
+    Example:
+        >>> [standard_batch_size(n) for n in (1_000, 20_000, 200_000, 4_000_000)]
+        [256, 256, 2048, 8192]
+    """
+    exponent = round(math.log2(max(1.0, n_events / _BATCHES_PER_PASS)))
+    return min(max(2**exponent, _SMALLEST_BATCH), _LARGEST_BATCH)
+
+
+def standard_passes(n_events: int) -> float:
+    """Return 12 passes up to two million events, falling to 6 at four million.
+
+    Example:
+        >>> [standard_passes(n) for n in (20_000, 3_000_000, 40_000_000)]
+        [12.0, 8.0, 6.0]
+    """
+    return min(max(_EVENT_PASSES / n_events, _FEWEST_PASSES), _MOST_PASSES)
+
+
+def standard_weight_decay(n_events: int) -> float:
+    """Return 0.3 at twenty thousand events, falling with the cube root of their number.
+
+    Example:
+        >>> [round(standard_weight_decay(n), 3) for n in (20_000, 200_000, 4_000_000)]
+        [0.3, 0.139, 0.051]
+    """
+    return float(min(_DECAY * (_DECAY_EVENTS / n_events) ** (1 / 3), 1.0))
+
+
+def trial_settings(
+    settings: TrainingSettings, n_events: int, *, fixed_decay: bool = False
+) -> list[TrainingSettings]:
+    """Return what to try beside the standard: nothing for large samples, and where the length is given.
+
+    Example:
+        >>> standard = TrainingSettings(n_passes=12, weight_decay=0.3)
+        >>> [(trial.n_passes, round(trial.weight_decay, 2)) for trial in trial_settings(standard, 20_000)]
+        [(12.0, 0.1), (12.0, 0.9), (4.0, 0.3), (4.0, 3.0)]
+        >>> trial_settings(standard, 4_000_000)
+        []
+    """
+    if n_events > _MOST_TRIAL_EVENTS or settings.schedule == "constant" or settings.max_steps is not None:
+        return []
+    return [
+        replace(settings, n_passes=passes * settings.n_passes, weight_decay=decay * settings.weight_decay)
+        for passes, decay in _TRIALS
+        if decay == 1 or not fixed_decay
+    ]
