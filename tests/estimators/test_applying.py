@@ -140,6 +140,7 @@ def test_events_that_the_fit_did_not_select(
     apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, fit_selection="unknown > 0")
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_events_of_negative_reference_density_are_counted_over_all_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,25 +75,18 @@ def fit_on_negative_reference(model: RatioEstimator, events: Events) -> RatioEst
 def test_the_table_has_every_candidate_with_its_risk_and_paired_error(
     fitted: AutoRatio, validation: Events
 ) -> None:
+    """With the positive weights of the fit no candidate is below the best; the values are near the signed ones."""
     report = fitted.report_
     assert [row.name for row in report.rows] == list(fitted.candidates_) == NAMES
     features, labels, weights = validation
     is_target = labels == 1
     ratios = {name: model.predict_ratio(features) for name, model in fitted.candidates_.items()}
-    best = ratios[report.best]
     for row in report.rows:
         ratio = ratios[row.name]
         risk = ratio_risk(ratio[~is_target], weights[~is_target], ratio[is_target], weights[is_target])
-        difference = ratio_risk_difference(
-            (ratio[~is_target], ratio[is_target]),
-            (best[~is_target], best[is_target]),
-            weights_reference=weights[~is_target],
-            weights_target=weights[is_target],
-        )
-        assert row.risk.value == pytest.approx(risk.value, rel=1e-9)
-        assert row.risk.error == pytest.approx(risk.error, rel=1e-9)
-        assert row.difference.value == pytest.approx(difference.value, rel=1e-9, abs=1e-12)
-        assert row.difference.error == pytest.approx(difference.error, rel=1e-9, abs=1e-12)
+        assert abs(row.risk.value - risk.value) < 3 * (risk.error + row.risk.error)
+        assert row.difference.value >= 0
+        assert (row.difference.value == 0) == (row.name == report.best)
         if row.name != report.best:
             assert 0 < row.difference.error < 2 * row.risk.error
 
@@ -271,7 +264,7 @@ def test_a_negative_reference_takes_the_first_candidate_that_can_learn_it() -> N
     }
     model = AutoRatio(candidates=mine, random_state=0)
     fit_on_negative_reference(model, negative_reference(4000))
-    assert (model.report_.best, model.report_.dropped) == ("mixture", ("lsif",))
+    assert (list(model.stack_weights_), model.report_.dropped) == ([1.0, 0.0], ("lsif",))
 
 
 def test_no_candidate_for_a_negative_reference_raises() -> None:

@@ -138,7 +138,13 @@ def test_bad_validation_is_refused(kind: str, validation: Any, message: str) -> 
         ({"activation": "swish"}, "activation 'swish'; expected one of silu"),
         ({"batch_size": 0}, "batch_size = 0; expected a positive whole number"),
         ({"batch_size": 2.5}, "batch_size = 2.5; expected a positive whole number"),
-        ({"batch_size": None}, "batch_size = None; expected a positive whole number"),
+        ({"n_threads": 0}, "n_threads = 0; expected a positive whole number"),
+        ({"periodic": "phi"}, "periodic = 'phi'; expected a sequence of features"),
+        ({"periodic": [7]}, "7 among the periodic features; expected one of x0, x1"),
+        (
+            {"reference_density": "negative"},
+            "reference_density = 'negative'; expected one of auto, positive, any",
+        ),
         ({"n_members": 0}, "n_members = 0; expected a positive whole number"),
         ({"max_steps": 0}, "max_steps = 0; expected a positive whole number"),
         ({"max_steps": -1}, "max_steps = -1; expected a positive whole number"),
@@ -221,6 +227,7 @@ def test_a_std_of_one_member_is_refused(kind: str) -> None:
         estimator.predict_ratio(FEATURES, return_std=True)
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_a_split_that_leaves_no_positive_sum_says_what_to_do() -> None:
     """Five events of weight 1 carry the reference; a tenth of forty is one event of either sign."""
     w = np.where(LABELS == 1, 1.0, np.where(np.arange(N_EVENTS) % 4 == 0, 1.05, -1.0))
@@ -237,6 +244,7 @@ def _one_heavy(w: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return heavy
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_validation_without_a_sign_of_the_training_is_named() -> None:
     """The sub-ratios of the negative parts have nothing to be validated on."""
     w = np.where(np.arange(N_EVENTS) % 8 == 1, -0.5, 1.0)

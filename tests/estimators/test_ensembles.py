@@ -188,6 +188,7 @@ def test_tuning_never_raises_a_members_validation_risk(kind: str, fitted: Callab
     assert np.all(after[~kept] < before[~kept])
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_too_few_events_for_a_bootstrap_say_so() -> None:
     X, y, _ = events(n=20)
     w = np.where(y == 0, 1.0, 1e-12)

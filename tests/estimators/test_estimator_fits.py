@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -255,7 +256,7 @@ def test_the_published_schedule_runs() -> None:
     assert set(history.learning_rate) == {0.01}
 
 
-def test_the_default_fit_has_3000_steps_and_a_rate_that_knows_the_width() -> None:
+def test_the_default_fit_has_twelve_passes_and_a_rate_that_knows_the_width() -> None:
     X, y, w = events(n=200)
     estimator = qr.SignResolvedRatio(
         batch_size=16, hidden_layers=(2,), random_state=0, verbose=False, normalize=False
@@ -263,7 +264,11 @@ def test_the_default_fit_has_3000_steps_and_a_rate_that_knows_the_width() -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(X, y, sample_weight=np.abs(w))
-    assert estimator.history_.n_steps == 3000
+    n_training = 170  # of 200 events, 20 to validate and 10 to check
+    taken = estimator.trials_.trials[estimator.trials_.chosen]
+    assert estimator.history_.n_steps == round(taken.n_passes * n_training / 16)
+    assert estimator.trials_.trials[0].n_passes == pytest.approx(12, abs=0.1)
+    assert len(estimator.trials_.trials) == 5
     assert max(estimator.history_.learning_rate) <= 0.02
     usual = MAKERS["direct"](max_steps=1, hidden_layers=(64, 64)).fit(X, y)
     assert usual.history_.learning_rate == [pytest.approx(0.01)]

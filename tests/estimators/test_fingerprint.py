@@ -52,4 +52,6 @@ def test_it_says_how_many_events_and_where(fitted_estimator: Callable[[str], Any
     assert list(fitted_estimator("resolved").fingerprint_.ranges) == ["mass", "p_T <b>µ</b>"]
     parts = [ratio.fingerprint_ for ratio in fitted_estimator("reweighter folds").ratios_]
     assert sum(part.n_events for part in parts) == 2 * 1200  # of three folds each event is seen by two
-    assert fitted_estimator("auto").candidates_["lsif"].fingerprint_ == fitted_estimator("auto").fingerprint_
+    assert (
+        fitted_estimator("auto").candidates_["revert"].fingerprint_ == fitted_estimator("auto").fingerprint_
+    )

@@ -76,10 +76,13 @@ def test_members_start_from_their_own_weights_and_seeds_repeat() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_features", "expected"), [(1, (64, 64)), (4, (64, 64)), (5, (128,) * 3), (16, (128,) * 3)]
+    ("n_features", "n_events", "expected"),
+    [(1, 10**7, (64, 64)), (4, 100, (64, 64)), (5, 400_000, (64,) * 3), (16, 400_001, (128,) * 3)],
 )
-def test_the_default_width_grows_with_the_dimension(n_features: int, expected: tuple[int, ...]) -> None:
-    assert default_hidden_layers(n_features) == expected
+def test_the_default_width_grows_with_the_problem(
+    n_features: int, n_events: int, expected: tuple[int, ...]
+) -> None:
+    assert default_hidden_layers(n_features, n_events) == expected
 
 
 def test_an_unknown_activation_lists_the_known_ones() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,9 +24,9 @@ from quasiratio.training import (
     RatioObjective,
     TrainingHistory,
     TrainingSettings,
-    train,
 )
 from quasiratio.training.objectives import Objective
+from quasiratio.training.trainer import train as train_networks
 from quasiratio.training.validation import Verdict
 
 N_EVENTS, N_FEATURES = 600, 2
@@ -38,6 +38,10 @@ def validate(model: nn.Module, objective: Objective, validation: Batch) -> Tenso
 
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def train(*arguments: Any, **options: Any) -> TrainingHistory:
+    return train_networks(*arguments, **options).history
 
 
 def problem(seed: int = 0, n_members: int = 1, n: int = N_EVENTS) -> tuple[Tensor, Pool, Batch]:

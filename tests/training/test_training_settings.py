@@ -10,12 +10,12 @@ from quasiratio.training import TrainingHistory, TrainingSettings
 
 
 @pytest.mark.parametrize(
-    ("n_events", "expected"),
-    [(10, 3000), (4_000_000, 3000), (4_096_000, 3000), (4_097_000, 3001), (40_000_000, 29297)],
+    ("n_passes", "n_events", "expected"),
+    [(6, 4_000_000, 2930), (12, 81_920, 120), (12, 100, 12), (0.5, 8192, 1)],
 )
-def test_the_default_is_3000_steps_or_six_passes(n_events: int, expected: int) -> None:
-    assert TrainingSettings().n_steps(n_events) == expected
-    assert expected * 8192 >= 6 * n_events
+def test_the_length_is_a_number_of_passes(n_passes: float, n_events: int, expected: int) -> None:
+    settings = TrainingSettings(n_passes=n_passes)
+    assert settings.n_steps(n_events) == expected
 
 
 def test_max_steps_wins() -> None:
@@ -48,7 +48,7 @@ def test_the_constant_schedule_is_constant_and_ends_by_patience() -> None:
 @pytest.mark.parametrize(
     ("settings", "n_events", "expected"),
     [
-        (TrainingSettings(), 4_000_000, 150),  # twenty validations
+        (TrainingSettings(), 4_000_000, 147),  # twenty validations
         (TrainingSettings(max_steps=10), 1000, 1),
         (TrainingSettings(schedule="constant", epoch_size=100_000, batch_size=256), 10**6, 390),
         (TrainingSettings(schedule="constant", epoch_size=100_000, batch_size=256), 50_000, 195),

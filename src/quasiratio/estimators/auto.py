@@ -166,7 +166,7 @@ class AutoRatio(RatioEstimator):
         if any_sign:
             reason = f"the reference density may be negative, so the risk is no distance; took {names[taken]}"
         elif len(names) == 1:
-            reason = f"{names[taken]} was the only candidate left"
+            reason = f"{names[taken]} was the only candidate"
         else:
             rng = np.random.default_rng(self.seed_)
             stacked_risk, single_risk = problem.cross_validated(_N_FOLDS, rng)

@@ -31,6 +31,7 @@ from quasiratio.estimators.training_data import (
     warn_about_weights,
 )
 from quasiratio.metrics import ratio_risk
+from quasiratio.sample import WeightedSample
 
 __all__ = ["FitData", "RatioEstimator", "checked_ratio"]
 
@@ -156,7 +157,8 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             warnings.simplefilter(
                 "ignore", QuasiratioWarning
             )  # they are about the training events, and were said
-            ratio = self._predict(aside.features, members=False)[0] if len(aside) else np.empty(0)
+            named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self._names())
+            ratio = self._predict(named, members=False)[0] if len(aside) else np.empty(0)
         checked = checked_ratio(ratio, aside, densities)
         return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check(aside))
 

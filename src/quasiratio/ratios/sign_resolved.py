@@ -29,17 +29,20 @@ __all__ = ["SignResolvedModel", "signed_ratio"]
 def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
     """Turn class logits (last axis) into the ratio of signed densities.
 
-    The softmax's own denominator cancels, so only one common shift keeps the exponentials in range.
+    The softmax's own denominator cancels; each density is taken relative to its larger part, so that neither
+    vanishes by underflow.
     """
-    scale = (logits - logits.amax(dim=-1, keepdim=True)).exp()
-    target, reference = torch.zeros_like(scale[..., 0]), torch.zeros_like(scale[..., 0])
-    for index, part in enumerate(classes):
-        if part.label:
-            target = target + part.sign * scale[..., index]
-        else:
-            reference = reference + part.sign * scale[..., index]
+    densities, shifts = [], []
+    for label in (0, 1):
+        parts = [(index, part.sign) for index, part in enumerate(classes) if part.label == label]
+        shift = torch.stack([logits[..., index] for index, _ in parts]).amax(dim=0)
+        terms = [sign * (logits[..., index] - shift).exp() for index, sign in parts]
+        densities.append(torch.stack(terms).sum(dim=0))
+        shifts.append(shift)
+    reference, target = densities
+    ratio = (shifts[1] - shifts[0]).exp() * (target / reference)
     has_negative_reference = any(part.label == 0 and part.sign < 0 for part in classes)
-    return RatioValues(target / reference, reference <= 0 if has_negative_reference else None)
+    return RatioValues(ratio, reference <= 0 if has_negative_reference else None)
 
 
 class SignResolvedModel(RatioModel):

@@ -35,6 +35,8 @@ SignPair = tuple[int, int]
 
 _CHUNK_ROWS = 2**13
 _NO_FLOORS = SignFloors()
+_LARGEST_LOG = 1e4
+"""Beyond any number, but not infinite: differences of logarithms stay defined."""
 LEAST_NEGATIVE = 1e-12
 """Coefficient of the negative part below which the logarithm of its odds is not taken."""
 
@@ -69,37 +71,52 @@ def recombine(
         >>> recombine({(1, 1): half, (1, -1): half}, 1.0, 1.25).ratio
         tensor([0.5000])
     """
-    parts: dict[int, Tensor] = {}
-    nonpositive: Tensor | None = None
-    for target_sign in (+1, -1):
-        if (+1, target_sign) not in log_ratios:
-            continue
-        plus = log_ratios[+1, target_sign]
-        if (-1, target_sign) not in log_ratios:
-            parts[target_sign] = plus.exp()
-            continue
-        minus = log_ratios[-1, target_sign]
-        if floors.reference is not None:
-            # p_0-/p_0+ = r_++/r_-+, so that the odds of a negative reference weight follow from two sub-ratios.
-            odds = capped_log_odds(_log_coefficients(c0, plus) + plus - minus, floors.reference).exp()
-            parts[target_sign] = plus.exp() / (c0 * (1.0 - odds))
-            continue
-        # Take the larger exponential out, so that neither overflows.
-        shift = torch.maximum(-plus, -minus)
-        denominator = c0 * (-plus - shift).exp() + (1.0 - c0) * (-minus - shift).exp()
-        below = denominator <= 0
-        nonpositive = below if nonpositive is None else nonpositive | below
-        parts[target_sign] = (-shift).exp() / denominator
-    if not parts:
+    if (+1, +1) not in log_ratios:
         msg = "recombine needs at least the sub-ratio of the positive parts"
         raise ValueError(msg)
-    total = c1 * parts[+1]
-    if -1 in parts and floors.target is not None:
-        log_odds = _log_coefficients(c1, total) + parts[-1].log() - parts[+1].log()
-        total = total * (1.0 - capped_log_odds(log_odds, floors.target).exp())
-    elif -1 in parts:
-        total = total + (1.0 - c1) * parts[-1]
+    log_sizes: dict[int, Tensor] = {}
+    signs: dict[int, Tensor] = {}
+    for target_sign in (+1, -1):
+        if (+1, target_sign) in log_ratios:
+            log_sizes[target_sign], sign = _log_part(log_ratios, target_sign, c0, floors.reference)
+            if sign is not None:
+                signs[target_sign] = sign
+    if -1 not in log_sizes:
+        total = signs.get(+1, 1.0) * c1 * log_sizes[+1].exp()
+    elif floors.target is not None:
+        log_odds = _log_coefficients(c1, log_sizes[+1]) + log_sizes[-1] - log_sizes[+1]
+        total = (
+            signs.get(+1, 1.0) * c1 * log_sizes[+1].exp() * -capped_log_odds(log_odds, floors.target).expm1()
+        )
+    else:
+        larger = torch.maximum(log_sizes[+1], log_sizes[-1]).clamp(max=_LARGEST_LOG)
+        plus = signs.get(+1, 1.0) * c1 * (log_sizes[+1] - larger).exp()
+        minus = signs.get(-1, 1.0) * (1.0 - c1) * (log_sizes[-1] - larger).exp()
+        total = larger.exp() * (plus + minus)
+    nonpositive = None
+    if signs:
+        nonpositive = torch.stack([sign < 0 for sign in signs.values()]).any(dim=0)
     return RatioValues(total, nonpositive)
+
+
+def _log_part(
+    log_ratios: Mapping[SignPair, Tensor], target_sign: int, c0: Tensor | float, floor: float | None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the logarithm of one part of the target over the reference and, where that may be negative, its sign."""
+    plus = log_ratios[+1, target_sign]
+    if (-1, target_sign) not in log_ratios:
+        return plus, None
+    minus = log_ratios[-1, target_sign]
+    if floor is not None:
+        # p_0-/p_0+ = r_++/r_-+, so that the odds of a negative reference weight follow from two sub-ratios.
+        log_odds = capped_log_odds(_log_coefficients(c0, plus) + plus - minus, floor)
+        return plus - (-log_odds.expm1()).log() - torch.as_tensor(c0, dtype=plus.dtype).log(), None
+    # Take the larger exponential out, so that neither overflows.
+    shift = torch.maximum(-plus, -minus)
+    # Minus zero where it vanishes, which counts as not positive.
+    denominator = c0 * (-plus - shift).exp() + (1.0 - c0) * (-minus - shift).exp()
+    denominator = torch.where(denominator == 0, -torch.zeros_like(denominator), denominator)
+    return -shift - denominator.abs().log(), torch.copysign(torch.ones_like(denominator), denominator)
 
 
 def _log_coefficients(c: Tensor | float, like: Tensor) -> Tensor:
