@@ -116,28 +116,24 @@ def _sample_files(configuration: FitConfiguration) -> list[SampleFiles]:
 
 
 def _train(estimator: RatioEstimator, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
-    events = WeightedSample.adopt(
-        np.concatenate([sample.features for sample in samples]),
-        np.concatenate([sample.weights for sample in samples]),
-        samples[0].names,
-    )
-    labels = np.repeat([0, 1], [len(sample) for sample in samples])
-    key = _key(events, labels, estimator)
+    key = _key(samples, estimator)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        estimator.fit(events, labels, sample_weight=events.weights)
+        estimator.fit_samples(samples[0], samples[1])
 
 
-def _key(events: WeightedSample, labels: np.typing.NDArray[np.int64], estimator: RatioEstimator) -> str:
+def _key(samples: list[WeightedSample], estimator: RatioEstimator) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         name: repr(value) for name, value in sorted(estimator.get_params().items()) if name != "verbose"
     }
-    described = {"class": type(estimator).__name__, "parameters": parameters, "features": events.names}
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    for array in (events.features, events.weights, labels):
+    labels = np.repeat([0, 1], [len(sample) for sample in samples])
+    features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
+    for array in (*features, *weights, labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 

@@ -14,8 +14,14 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.persistent import PersistentEstimator
-from quasiratio.estimators.training_data import LabelledEvents, labelled_events, split_validation
+from quasiratio.estimators.training_data import (
+    LabelledEvents,
+    labelled_events,
+    split_validation,
+    stacked_samples,
+)
 from quasiratio.metrics import ratio_risk
+from quasiratio.sample import WeightedSample
 
 __all__ = ["RatioEstimator"]
 
@@ -58,8 +64,10 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         Args:
             X: `(n, d)` features, or anything with named columns that `WeightedSample` accepts.
             y: 0 for the reference (denominator), 1 for the target (numerator).
-            sample_weight: Signed weights; each class must have a positive sum.
-            validation: `(X, y, w)` to validate on; else `validation_fraction` of the events is held out.
+            sample_weight: Signed weights; when left out those of a `WeightedSample`, else all one. Each class
+                must have a positive sum.
+            validation: `(X, y, w)` to validate on, `w` as above; else `validation_fraction` of the events is held
+                out.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         self._checked_settings()
@@ -72,6 +80,42 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             training, held_out = events, self._checked_validation(validation)
         self._fit_events(training, held_out)
         return self
+
+    def fit_samples(
+        self,
+        reference: Any,  # noqa: ANN401 - samples and frames
+        target: Any,  # noqa: ANN401
+        reference_weight: npt.ArrayLike | None = None,
+        target_weight: npt.ArrayLike | None = None,
+        *,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn the ratio of `target` to `reference`, two samples with weights of their own.
+
+        The same as `fit` with both samples stacked and labelled.
+
+        Args:
+            reference: A `WeightedSample`, or anything that one can be made of: arrays, frames, dictionaries.
+            target: The same for the numerator.
+            reference_weight: Signed weights; when left out those of the sample, else all one.
+            target_weight: The same for the target.
+            validation: The pair `(reference, target)` to validate on, with weights of their own; else
+                `validation_fraction` of the events is held out.
+
+        Example:
+            >>> import quasiratio as qr
+            >>> case = qr.distributions.signed_gaussian_case("signed")
+            >>> reference, target = case.samples(2000, np.random.default_rng(0))
+            >>> model = qr.SignResolvedRatio(max_steps=100, random_state=0).fit_samples(reference, target)
+            >>> model.predict_ratio(reference).shape
+            (2000,)
+        """
+        samples = WeightedSample(reference, reference_weight), WeightedSample(target, target_weight)
+        checked = None
+        if validation is not None:
+            is_weighted = any(bool(np.any(sample.weights != 1)) for sample in samples)
+            checked = (*stacked_samples(*_validation_pair(validation, is_weighted=is_weighted)), None)
+        return self.fit(*stacked_samples(*samples), validation=checked)
 
     def _fit_checked(self, training: LabelledEvents, held_out: LabelledEvents, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
@@ -128,3 +172,16 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             raise InvalidInputError(msg)
         features, labels, weights = validation
         return labelled_events(self, features, labels, weights, reset=False, where="validation")
+
+
+def _validation_pair(validation: Any, *, is_weighted: bool) -> tuple[WeightedSample, WeightedSample]:  # noqa: ANN401
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        msg = f"Got validation of type {type(validation).__name__}; expected the pair (reference, target)."
+        raise InvalidInputError(msg)
+    if is_weighted and not all(isinstance(sample, WeightedSample) for sample in validation):
+        msg = (
+            "Got validation samples without weights for training samples with weights; expected weights in both. "
+            "Give WeightedSample(features, weights)."
+        )
+        raise InvalidInputError(msg)
+    return WeightedSample(validation[0]), WeightedSample(validation[1])

@@ -16,7 +16,14 @@ from sklearn.utils.validation import validate_data
 from quasiratio.errors import InvalidInputError
 from quasiratio.sample import WeightedSample
 
-__all__ = ["LabelledEvents", "checked_features", "labelled_events", "split_validation"]
+__all__ = [
+    "LabelledEvents",
+    "checked_features",
+    "event_weights",
+    "labelled_events",
+    "split_validation",
+    "stacked_samples",
+]
 
 Float32Matrix = npt.NDArray[np.float32]
 
@@ -88,6 +95,42 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
     return np.require(matrix, requirements="W")  # samples are frozen, and torch takes no read-only arrays
 
 
+def event_weights(features: Any, weights: Any, n_events: int) -> npt.NDArray[np.float64]:  # noqa: ANN401
+    """Return the weights that were given, else those of the sample, else ones."""
+    if weights is None and isinstance(features, WeightedSample):
+        weights = features.weights
+    return np.array(WeightedSample(np.zeros(n_events), weights).weights)
+
+
+def stacked_samples(
+    reference: WeightedSample, target: WeightedSample, *, role: str = "reference"
+) -> tuple[WeightedSample, npt.NDArray[np.int64]]:
+    """Join two samples into the arguments of `fit`: all events with their weights, and a label for each.
+
+    Args:
+        reference: Events of label 0.
+        target: Events of label 1.
+        role: What the first sample is called in messages.
+
+    Example:
+        >>> events, labels = stacked_samples(WeightedSample([1.0, 2.0]), WeightedSample([3.0], [-1.0]))
+        >>> events.weights.tolist(), labels.tolist()
+        ([1.0, 1.0, -1.0], [0, 0, 1])
+    """
+    if reference.names != target.names:
+        msg = (
+            f"Got the features {list(reference.names)} in the {role} and {list(target.names)} in the target; "
+            "expected the same names in the same order."
+        )
+        raise InvalidInputError(msg)
+    events = WeightedSample.adopt(
+        np.concatenate([reference.features, target.features]),
+        np.concatenate([reference.weights, target.weights]),
+        reference.names,
+    )
+    return events, np.repeat([0, 1], [len(reference), len(target)])
+
+
 def labelled_events(
     estimator: BaseEstimator,
     features: Any,  # noqa: ANN401
@@ -103,7 +146,7 @@ def labelled_events(
         msg = "This estimator requires y to be passed, but the target y is None; expected 0 and 1 per event."
         raise InvalidInputError(msg)
     label_array = _checked_labels(np.asarray(labels), len(matrix))
-    weight_array = np.array(WeightedSample(np.zeros(len(matrix)), weights).weights)
+    weight_array = event_weights(features, weights, len(matrix))
     events = LabelledEvents(matrix, label_array, weight_array)
     events.require_positive_sums(where)
     return events
