@@ -51,9 +51,7 @@ def risk_grids(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
     lower, upper = arguments["c1"]
     c1 = np.linspace(lower, upper, n_points if len(c0) > 1 else 4 * n_points)
     for name, loss in _LOSSES.items():
-        risks = risk_grid(
-            {pair: np.log(r) for pair, r in sub_ratios.items()}, labels, test.weights, c0, c1, loss
-        )
+        risks = risk_grid({pair: np.log(r) for pair, r in sub_ratios.items()}, labels, weights, c0, c1, loss)
         yield (
             name,
             {
