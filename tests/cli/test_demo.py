@@ -18,7 +18,7 @@ from quasiratio.errors import DivergenceWarning, NegativeDensityWarning, Negativ
 
 METHODS = ["MLP, BCE", "RoSMM", "REVERT", "sign-resolved", "exact ratio"]
 FIGURES = ["closure.pdf", "closure.png", "ratio.pdf", "ratio.png"]
-WRITTEN = sorted([*FIGURES, "report.html"])
+WRITTEN = sorted([".quasiratio.json", *FIGURES, "report.html"])
 SMALL = ["demo", "--events", "2000", "--steps", "20"]
 
 

@@ -177,7 +177,16 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
     Path("report").mkdir()
     Path("report/mine.txt").write_text("mine")
     out = run(
-        "evaluate", "model", *PAIR, "-o", "report", "--observables", "pt*eta, max(pt, eta)", "--bins", "20"
+        "evaluate",
+        "model",
+        *PAIR,
+        "-o",
+        "report",
+        "--observables",
+        "pt*eta, max(pt, eta)",
+        "--bins",
+        "20",
+        "--force",
     )
     for name in ("pt", "eta", "pt*eta", "max(pt, eta)"):
         assert f"\n{name} " in out
@@ -189,7 +198,7 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
             for name in ("pt", "eta", "pt_eta", "max_pt_eta")
             for suffix in ("pdf", "png")
         ]
-        + ["mine.txt", "report.html", "results.json"]
+        + [".quasiratio.json", "mine.txt", "report.html", "results.json"]
     )
     values = json.loads(Path("report/results.json").read_text())
     rows = {(row["observable"], row["method"]): row["chi2_per_dof"] for row in values["closure"]}

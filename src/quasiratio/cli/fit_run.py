@@ -67,7 +67,14 @@ class FittedModel:
         return [*lines, f"Model: {self.path}"]
 
 
-def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, force: bool) -> FittedModel:
+def run_fit(
+    configuration: FitConfiguration,
+    printer: Printer,
+    *,
+    resume: bool,
+    force: bool,
+    allow_large: bool = False,
+) -> FittedModel:
     """Fit as the configuration says, and save the model.
 
     Args:
@@ -75,12 +82,13 @@ def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, 
         printer: Says what is going on.
         resume: Continue an interrupted fit, where there is one.
         force: Replace a model that is there.
+        allow_large: Read small files that unpack to gigabytes.
     """
     directory = FitDirectory(Path(configuration.output))
     directory.require_writable(force=force)
     estimator = estimator_by_name(configuration.method, **configuration.estimator_parameters())
     estimator.set_params(verbose=not printer.quiet)
-    files = _sample_files(configuration)
+    files = _sample_files(configuration, allow_large=allow_large)
     tables = [sample.open() for sample in files]
     features = chosen_features(configuration.features, files, tables)
     printer.line(feature_line(features))
@@ -105,8 +113,9 @@ def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, 
     return FittedModel(estimator, directory.path, notes, seconds)
 
 
-def _sample_files(configuration: FitConfiguration) -> list[SampleFiles]:
-    common = {"selection": configuration.selection, "tree": configuration.tree}
+def _sample_files(configuration: FitConfiguration, *, allow_large: bool) -> list[SampleFiles]:
+    common: dict[str, Any] = {"selection": configuration.selection, "tree": configuration.tree}
+    common["allow_large"] = allow_large
     return [
         SampleFiles(
             configuration.reference, configuration.reference_weight or configuration.weight, **common

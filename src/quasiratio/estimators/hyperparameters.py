@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.networks import default_hidden_layers
@@ -81,7 +81,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             self.n_members,
             self._widths(),
             self._activation(),
-            _device(self.device),
+            usable_device(self.device),
             self.verbose,
             seed,
         )
@@ -142,15 +142,3 @@ def _is_count(value: object) -> bool:
 
 def _are_widths(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        msg = f"Got the device {name!r}, which is not available here; use 'auto' or 'cpu'. ({error})"
-        raise InvalidInputError(msg) from None
-    return device

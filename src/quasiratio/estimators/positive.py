@@ -31,6 +31,7 @@ from quasiratio.losses import Bce
 from quasiratio.ratios import DirectModel
 from quasiratio.sample import WeightedSample
 from quasiratio.training import Pool, RatioObjective, TrainingHistory
+from quasiratio.wording import percent
 
 __all__ = ["PositiveReport", "PositiveReweighter", "Resampled"]
 
@@ -142,7 +143,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         self.report_ = self._report(features, weights, new_weights * self.scale_)
         if self.report_.negative_density_fraction > 0:
             msg = (
-                f"The density is negative over {self.report_.negative_density_fraction:.2%} of the absolute "
+                f"The density is negative over {percent(self.report_.negative_density_fraction)} of the absolute "
                 "weight, where no weight can be positive; "
             )
             if self.on_negative_density == "refuse":

@@ -20,6 +20,7 @@ from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.ratios import RatioModel
 from quasiratio.ratios.ratio_model import RatioPredictions
 from quasiratio.training import TrainingHistory
+from quasiratio.wording import percent
 
 __all__ = ["SingleModelRatio", "TrainedModel"]
 
@@ -114,7 +115,7 @@ class SingleModelRatio(RatioEstimator):
             return
         device = self.model_.scaling.mean.device
         fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        below = [f"{n!r} ({f:.2%})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
+        below = [f"{n!r} ({percent(f)})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
         if below:
             msg = (
                 f"Some values of {', '.join(below)} lie below the smallest value of the training data, where "

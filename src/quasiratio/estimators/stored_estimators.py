@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.auto import AutoRatio
+from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.positive import PositiveReport, PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
@@ -189,11 +191,7 @@ def _restore_single(
 
 def _available(name: str) -> torch.device:
     """Return the device of the fit, or the processor where this machine has no such device."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
+        return usable_device(name)
+    except InvalidInputError:
         return torch.device("cpu")
-    return device

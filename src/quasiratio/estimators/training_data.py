@@ -53,8 +53,9 @@ class LabelledEvents:
                     "of both classes."
                 )
                 raise InvalidInputError(msg)
-            total = float(chosen.sum())
-            if not total > 0:
+            with np.errstate(over="ignore"):  # beyond double precision is infinite
+                total = float(chosen.sum())
+            if not 0 < total < np.inf:
                 msg = (
                     f"The weights of the {role} sum to {total or 'zero':.6} in the {where} data; expected a "
                     "positive sum. Check the sign convention of the weights and the selection."
