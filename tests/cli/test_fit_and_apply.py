@@ -40,7 +40,11 @@ def test_fit_says_what_it_uses_and_writes_the_model() -> None:
     assert "% negative\nTarget: 1500 events of target.npz" in out
     assert "20 steps, validation loss " in out
     assert out.endswith("Model: new\n")
-    assert sorted(path.name for path in Path("new").iterdir()) == ["model.json", "weights.safetensors"]
+    assert sorted(path.name for path in Path("new").iterdir()) == [
+        "model.json",
+        "times.json",
+        "weights.safetensors",
+    ]
     assert not Path("new.partial").exists()
 
 

@@ -30,12 +30,12 @@ def export(
     """
     path = output_file(output, force=force, suffixes=(".onnx",)).path
 
-    from quasiratio.estimators.model_files import describe, load  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.model_files import load_described  # noqa: PLC0415 - keeps --help fast
 
-    estimator = load(model)
+    estimator, content = load_described(model)
     estimator.export_onnx(path, separate_inputs=separate_inputs)
     features = list(estimator.fingerprint_.ranges)
     printer = Printer(as_json=as_json, quiet=quiet)
-    kind = describe(model).estimator.kind
+    kind = content.estimator.kind
     printer.result({"output": str(path), "features": features, "kind": kind, "n_bytes": path.stat().st_size})
     printer.line(f"Written: {path}, {path.stat().st_size} bytes, a {kind} of {', '.join(features)}")

@@ -21,7 +21,7 @@ from quasiratio.scratch import is_alive, scratch_path
 
 __all__ = ["FitDirectory"]
 
-_MODEL_FILES = {"model.json", "weights.safetensors"}
+_MODEL_FILES = {"model.json", "weights.safetensors", "times.json"}
 
 
 @dataclass(frozen=True)

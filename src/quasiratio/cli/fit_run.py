@@ -109,7 +109,7 @@ def run_fit(
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(directory)) from None
         seconds = time.perf_counter() - start
-        estimator.save(directory.path, notes={KEY: notes.model_dump()})
+        estimator.save(directory.path, notes={KEY: notes.model_dump()}, overwrite=force)
     return FittedModel(estimator, directory.path, notes, seconds)
 
 
