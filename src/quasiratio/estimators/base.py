@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
@@ -153,6 +154,17 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             )
             raise InvalidInputError(msg)
         return ratio, members.std(axis=0, ddof=1)
+
+    def predict(self, X: Any) -> FloatArray:  # noqa: ANN401
+        """Return `predict_ratio`, under the name by which pipelines of scikit-learn call it."""
+        return self.predict_ratio(X)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn has no types
+        """Tell scikit-learn that labels are two classes, so that its default folds hold both of them."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
 
     def predict_members(self, X: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`; propagate these, not per-event errors."""

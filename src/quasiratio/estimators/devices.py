@@ -23,7 +23,7 @@ def usable_device(name: str) -> torch.device:
         >>> usable_device("meta")
         Traceback (most recent call last):
         ...
-        quasiratio.errors.InvalidInputError: Got the device 'meta', which cannot be used here; expected ...
+        quasiratio.errors.InvalidInputError: Got the device 'meta', which is not available here; ...
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -38,6 +38,6 @@ def usable_device(name: str) -> torch.device:
             return device
     except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError):
         pass
-    usable = "'auto', 'cpu' or 'cuda'" if torch.cuda.is_available() else "'auto' or 'cpu'"
-    msg = f"Got the device {shortened(str(name))!r}, which cannot be used here; expected {usable}."
+    more = ", 'cuda'" if torch.cuda.is_available() else ""
+    msg = f"Got the device {shortened(str(name))!r}, which is not available here; use 'auto' or 'cpu'{more}."
     raise InvalidInputError(msg)

@@ -50,7 +50,7 @@ class LabelledEvents:
             if not len(chosen):
                 msg = (
                     f"Got events of one class only, none of the {role}, in the {where} data; expected events "
-                    "of both classes."
+                    "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold."
                 )
                 raise InvalidInputError(msg)
             with np.errstate(over="ignore"):  # beyond double precision is infinite

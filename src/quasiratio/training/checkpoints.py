@@ -68,7 +68,8 @@ class StageCheckpoint:
         ) as error:  # fmt: skip
             raise self._unreadable(" ".join(str(error).split())[:200]) from error
         if not is_whole:
-            raise self._unreadable("it was edited or damaged: its checksum is wrong")
+            problem = "it was edited or damaged: its checksum is wrong"
+            raise self._unreadable(problem)
         if key != self.key:
             msg = (
                 f"Got the interrupted fit in {str(self.path.parent)!r}, which had other data, features or options; "
