@@ -16,6 +16,7 @@ for name in (
     "peers",
     "positive",
     "coverage",
+    "kills",
     "report",
 ):
     print(f"== {name}", flush=True)

@@ -203,6 +203,12 @@ def onnx_agreement() -> str:
     return _table(["estimator", "largest difference / (1 + abs(r))", "ratios"], body)
 
 
+def kills() -> str:
+    names = ("kills", "killed", "damaged", "lost", "not completed", "left behind")
+    body = [[f"`{row['command']}`", *(str(row[name]) for name in names)] for row in read_rows("kills")]
+    return _table(["command", *names], body)
+
+
 SECTIONS = {
     "accuracy": (
         (
@@ -255,6 +261,15 @@ SECTIONS = {
     "onnx_agreement": (
         "## ONNX graphs against PyTorch\n\nA million events of the Signed toy, in onnxruntime.",
         onnx_agreement,
+    ),
+    "kills": (
+        (
+            "## Killed at random moments\n\nEach command was started over an older result and killed (SIGKILL) after a random "
+            "part of its time; `killed` counts those that were still running. Afterwards its inputs and other files must be "
+            "untouched (`lost`), the output the old or the new one, whole (`damaged`), and the same command, with `--resume` where "
+            "there is one, must complete (`not completed`) and remove what is unfinished (`left behind`)."
+        ),
+        kills,
     ),
     "gg_hh_accuracy": (
         (

@@ -9,6 +9,7 @@ __all__ = [
     "DivergenceWarning",
     "FeatureWarning",
     "InvalidInputError",
+    "LargeFileError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
@@ -26,6 +27,10 @@ class QuasiratioError(Exception):
 
 class InvalidInputError(QuasiratioError, ValueError):
     """The data or an option cannot be used; the message says why and what to do."""
+
+
+class LargeFileError(InvalidInputError):
+    """A small file would unpack to gigabytes, and nobody has said that this is meant."""
 
 
 class DivergenceError(QuasiratioError, RuntimeError):

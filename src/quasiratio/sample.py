@@ -131,7 +131,8 @@ class WeightedSample:
     @property
     def sum_of_weights(self) -> float:
         r"""Signed sum $\sum_i w_i$."""
-        return float(self.weights.sum())
+        with np.errstate(over="ignore"):  # beyond double precision is infinite, and refused where it matters
+            return float(self.weights.sum())
 
     @property
     def negative_fraction(self) -> float:
@@ -153,9 +154,9 @@ class WeightedSample:
     def require_positive_sum(self, role: str) -> float:
         """Return the sum of weights, or raise: a density can only be normalised by a positive sum."""
         total = self.sum_of_weights
-        if not total > 0:
+        if not 0 < total < np.inf:
             msg = (
-                f"The weights of the {role} sum to {total:.6g}; expected a positive sum. "
+                f"The weights of the {role} sum to {total:.6g}; expected a positive, finite sum. "
                 "Check the sign convention of the weights and the selection."
             )
             raise InvalidInputError(msg)

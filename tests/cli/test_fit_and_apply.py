@@ -40,7 +40,11 @@ def test_fit_says_what_it_uses_and_writes_the_model() -> None:
     assert "% negative\nTarget: 1500 events of target.npz" in out
     assert "20 steps, validation loss " in out
     assert out.endswith("Model: new\n")
-    assert sorted(path.name for path in Path("new").iterdir()) == ["model.json", "weights.safetensors"]
+    assert sorted(path.name for path in Path("new").iterdir()) == [
+        "model.json",
+        "times.json",
+        "weights.safetensors",
+    ]
     assert not Path("new.partial").exists()
 
 
@@ -177,7 +181,16 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
     Path("report").mkdir()
     Path("report/mine.txt").write_text("mine")
     out = run(
-        "evaluate", "model", *PAIR, "-o", "report", "--observables", "pt*eta, max(pt, eta)", "--bins", "20"
+        "evaluate",
+        "model",
+        *PAIR,
+        "-o",
+        "report",
+        "--observables",
+        "pt*eta, max(pt, eta)",
+        "--bins",
+        "20",
+        "--force",
     )
     for name in ("pt", "eta", "pt*eta", "max(pt, eta)"):
         assert f"\n{name} " in out
@@ -189,7 +202,7 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
             for name in ("pt", "eta", "pt_eta", "max_pt_eta")
             for suffix in ("pdf", "png")
         ]
-        + ["mine.txt", "report.html", "results.json"]
+        + [".quasiratio.json", "mine.txt", "report.html", "results.json"]
     )
     values = json.loads(Path("report/results.json").read_text())
     rows = {(row["observable"], row["method"]): row["chi2_per_dof"] for row in values["closure"]}

@@ -91,7 +91,17 @@ def test_the_lock_of_a_process_that_ended_does_not_count(directory: FitDirectory
         assert json.loads((directory.partial / "lock").read_text())["pid"] == os.getpid()
 
 
-@pytest.mark.parametrize("content", ['{"pid": 1, "host": "elsewhere"}', "", "[]", '{"pid": "x", "host": 1}'])
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_an_empty_lock_was_left_by_a_process_that_was_killed(directory: FitDirectory, content: str) -> None:
+    directory.partial.mkdir()
+    (directory.partial / "lock").write_text(content)
+    leave_state(directory)
+    with directory.working(resume=True):
+        assert directory.has_state
+        assert json.loads((directory.partial / "lock").read_text())["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize("content", ['{"pid": 1, "host": "elsewhere"}', "[]", '{"pid": "x", "host": 1}'])
 def test_a_lock_that_tells_nothing_counts(directory: FitDirectory, content: str) -> None:
     directory.partial.mkdir()
     (directory.partial / "lock").write_text(content)

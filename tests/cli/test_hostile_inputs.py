@@ -337,10 +337,11 @@ def test_names_of_any_kind_pass_through_everything(columns: Columns) -> None:
     with uproot.open("odd.root") as file:
         assert names["pt"] in file["events"]
     assert sorted(path.name for path in Path("odd-report").iterdir()) == [
+        ".quasiratio.json",
         "closure-eta_.._x.pdf",
         "closure-eta_.._x.png",
-        "closure-p_b_b.pdf",
-        "closure-p_b_b.png",
+        "closure-p1_b_b.pdf",
+        "closure-p1_b_b.png",
         "report.html",
         "results.json",
     ]

@@ -67,12 +67,12 @@ def test_json_is_all_there_is(files: Path) -> None:
 
 
 def test_a_forgotten_weight_is_pointed_out(files: Path) -> None:
-    out, err = run(files / "reference.npz", files / "target.npz")
+    out, err = run(files / "reference.npz", files / "target.npz", "--weight", "1")
     assert "Features (4): pt, n_jets, w_gen, w_pu" in out
     assert "Warning: " in err
     assert "'w_gen', 'w_pu'" in err
     assert "--weight" in err
-    assert run(files / "reference.npz", "--features", "pt,w_gen")[1] == ""
+    assert run(files / "reference.npz", "--features", "pt,w_gen", "--weight", "1")[1] == ""
 
 
 def test_samples_with_weights_of_different_names(files: Path) -> None:

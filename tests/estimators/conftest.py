@@ -18,7 +18,6 @@ from torch import Tensor
 
 import quasiratio as qr
 from quasiratio.errors import QuasiratioWarning
-from quasiratio.estimators import auto
 from quasiratio.losses import Pare, RatioLoss, Revert
 
 QUICK: dict[str, Any] = {

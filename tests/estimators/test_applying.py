@@ -71,7 +71,9 @@ def test_keeps_every_column_and_adds_ratio_and_weight(
 
 def test_members_and_their_spread(model: qr.SignResolvedRatio, table: Table, tmp_path: Path) -> None:
     names = NewColumns("r", "w_new")
-    apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, names=names, members=True)
+    apply_to_file(
+        model, table, tmp_path / "out.npz", features=FEATURES, weight="1", names=names, members=True
+    )
     written = everything(tmp_path / "out.npz")
     X = np.column_stack([written["x"], written["y"]]).astype(np.float32)
     ratio, std = model.predict_ratio(X, return_std=True)
@@ -83,7 +85,9 @@ def test_members_and_their_spread(model: qr.SignResolvedRatio, table: Table, tmp
 
 
 def test_selection_writes_what_it_keeps(model: qr.SignResolvedRatio, table: Table, tmp_path: Path) -> None:
-    apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, selection="x > 0 and flag")
+    apply_to_file(
+        model, table, tmp_path / "out.npz", features=FEATURES, weight="1", selection="x > 0 and flag"
+    )
     written = everything(tmp_path / "out.npz")
     given = columns(1000, 2)
     assert np.array_equal(written["event"], given["event"][(given["x"] > 0) & given["flag"]])
@@ -97,12 +101,17 @@ def test_chunks_do_not_matter(
     table = open_table(str(tmp_path / "part*.npz"))
     calls: list[tuple[int, int]] = []
     apply_to_file(
-        model, table, tmp_path / "whole.npz", features=FEATURES, progress=lambda *n: calls.append(n)
+        model,
+        table,
+        tmp_path / "whole.npz",
+        features=FEATURES,
+        weight="1",
+        progress=lambda *n: calls.append(n),
     )
     assert calls[-1] == (903, 903)
     assert len(calls) == 3
     monkeypatch.setattr(Table, "chunk_events", lambda *_: 17)
-    done = apply_to_file(model, table, tmp_path / "chunks.npz", features=FEATURES)
+    done = apply_to_file(model, table, tmp_path / "chunks.npz", features=FEATURES, weight="1")
     whole, chunks = everything(tmp_path / "whole.npz"), everything(tmp_path / "chunks.npz")
     assert done.n_events == 903
     for name, values in whole.items():
@@ -115,7 +124,7 @@ def test_events_outside_the_training_range_are_counted(
     given = columns(1000, 2)
     ranges = {"x": (-1.0, 1.0), "y": (-9.0, 9.0)}
     with pytest.warns(SupportWarning, match=r"'x' \(31\.800% outside -1 \.\. 1, 0\.300% farther"):
-        done = apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, ranges=ranges)
+        done = apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, weight="1", ranges=ranges)
     assert done.outside[0].outside == np.mean(np.abs(given["x"]) > 1)
     assert done.outside[0].far_outside == np.mean(np.abs(given["x"]) > 3)
     assert (done.outside[1].outside, done.outside[1].is_notable) == (0.0, False)
@@ -135,9 +144,13 @@ def test_events_that_the_fit_did_not_select(
     model: qr.SignResolvedRatio, table: Table, tmp_path: Path
 ) -> None:
     with pytest.warns(SupportWarning, match="do not pass the selection of the fit"):
-        done = apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, fit_selection="x > 0")
+        done = apply_to_file(
+            model, table, tmp_path / "out.npz", features=FEATURES, weight="1", fit_selection="x > 0"
+        )
     assert done.n_unselected == np.sum(columns(1000, 2)["x"] <= 0)
-    apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, fit_selection="unknown > 0")
+    apply_to_file(
+        model, table, tmp_path / "out.npz", features=FEATURES, weight="1", fit_selection="unknown > 0"
+    )
 
 
 @pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
@@ -187,7 +200,7 @@ def test_refuses_and_writes_nothing(
     model: qr.SignResolvedRatio, table: Table, tmp_path: Path, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidInputError) as error:
-        apply_to_file(model, table, tmp_path / "out.npz", **{"features": FEATURES, **options})
+        apply_to_file(model, table, tmp_path / "out.npz", **{"features": FEATURES, "weight": "1", **options})
     assert sentence in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["in.npz"]
 
@@ -197,10 +210,10 @@ def test_refuses_members_of_a_single_model_and_its_own_input(
 ) -> None:
     before = (tmp_path / "in.npz").read_bytes()
     with pytest.raises(InvalidInputError, match="as output and as input"):
-        apply_to_file(model, table, tmp_path / "in.npz", features=FEATURES)
+        apply_to_file(model, table, tmp_path / "in.npz", features=FEATURES, weight="1")
     assert (tmp_path / "in.npz").read_bytes() == before
     single = qr.SignResolvedRatio(max_steps=2).fit(
         np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     )
     with pytest.raises(InvalidInputError, match="no ensemble"):
-        apply_to_file(single, table, tmp_path / "out.npz", features=FEATURES, members=True)
+        apply_to_file(single, table, tmp_path / "out.npz", features=FEATURES, weight="1", members=True)

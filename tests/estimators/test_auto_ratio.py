@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from quasiratio.estimators import (
     SignedMixtureRatio,
     SignResolvedRatio,
 )
-from quasiratio.metrics import ratio_risk, ratio_risk_difference
+from quasiratio.metrics import ratio_risk
 
 Events = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 Toy = Callable[[str, int, int], Events]

@@ -86,10 +86,10 @@ def test_every_estimator_comes_back_with_the_same_bits(
 ) -> None:
     estimator = fitted_estimator(any_kind)
     estimator.save(tmp_path / "model")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+    assert {path.name for path in (tmp_path / "model").iterdir()} - {"times.json"} == {
         "model.json",
         "weights.safetensors",
-    ]
+    }
     state = torch.get_rng_state()
     again = qr.load(tmp_path / "model")
     assert torch.equal(torch.get_rng_state(), state)

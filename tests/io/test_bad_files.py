@@ -69,7 +69,7 @@ def files(tmp_path_factory):
 
 
 def sample(name, **options):
-    return lambda here: read_sample(f"{here}/{name}", **options)
+    return lambda here: read_sample(f"{here}/{name}", **{"weight": "1", **options})
 
 
 def opened(name):

@@ -65,7 +65,7 @@ def test_selection_keeps_what_it_says_and_gives_the_rest_of_the_memory_back(path
 
 
 def test_without_a_weight_all_weigh_one_and_a_number_is_a_weight(path):
-    assert np.array_equal(read_sample(path, features=["jet_pt"]).weights, np.ones(N_EVENTS))
+    assert np.array_equal(read_sample(path, features=["jet_pt"], weight="1").weights, np.ones(N_EVENTS))
     assert np.array_equal(read_sample(path, features=["jet_pt"], weight="2").weights, np.full(N_EVENTS, 2.0))
     passed = read_sample(path, features=["jet_pt"], weight="passed").weights
     assert np.array_equal(passed, COLUMNS["passed"].astype(float))

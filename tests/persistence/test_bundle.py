@@ -271,7 +271,7 @@ def test_only_models_are_replaced(model: Path, tmp_path: Path) -> None:
 
 def test_an_older_model_is_replaced_also_when_damaged(model: Path, saved_model: Path) -> None:
     (model / "weights.safetensors").write_bytes(b"damaged")
-    qr.load(saved_model).save(model)
+    qr.load(saved_model).save(model, overwrite=True)
     assert isinstance(qr.load(model), qr.AutoRatio)
 
 

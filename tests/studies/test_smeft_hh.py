@@ -102,10 +102,10 @@ def test_tables_have_eight_observables_beside_the_published(presentation) -> Non
 def test_split_keeps_all_events(settings, directory) -> None:
     task = STUDY.tasks(settings)[1]
     events = hh_events({**task.arguments, "directory": str(directory)})
-    assert len(events.training[0]) == 780
-    assert len(events.validation[0]) == 180
+    assert sum(map(len, events.training)) == 780
+    assert sum(map(len, events.validation)) == 180
     assert len(events.reference["weight"]) == len(events.target["weight"]) == 120
-    assert events.training[0].shape[1] == 16
+    assert events.training[0].n_features == 16
 
 
 @pytest.mark.usefixtures("rows")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.event_progress import event_progress
-from quasiratio.cli.options import Json, Quiet, Selection, Tree, Weight, choices, split_files
+from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Weight, choices, split_files
 from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
-from quasiratio.cli.samples import SampleFiles, feature_line
+from quasiratio.cli.samples import SampleFiles, feature_line, require_weight_option
 
 if TYPE_CHECKING:
     from quasiratio.estimators.applying import AppliedModel
@@ -28,6 +28,7 @@ def apply(
     weight: Weight = None,
     selection: Selection = None,
     tree: Tree = None,
+    allow_large: AllowLarge = False,
     ratio_name: Annotated[str, typer.Option(metavar="NAME", help="Name of the ratio's column.")] = "ratio",
     weight_name: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the new weight's column.")
@@ -55,9 +56,12 @@ def apply(
     from quasiratio.estimators.applying import NewColumns, apply_to_file  # noqa: PLC0415
 
     loaded = load_ratio_model(model)
-    table = SampleFiles([name for one in files for name in split_files(one)], tree=tree).open()
+    table = SampleFiles(
+        [name for one in files for name in split_files(one)], tree=tree, allow_large=allow_large
+    ).open()
     loaded.require_features(table)
     weight = weight or loaded.notes.reference.weight
+    require_weight_option(table, weight)
     printer = Printer(as_json=as_json, quiet=quiet)
     printer.line(feature_line(loaded.features))
     with event_progress("Applying", quiet=printer.quiet) as progress:

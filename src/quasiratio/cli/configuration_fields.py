@@ -67,7 +67,9 @@ class FitConfiguration(BaseModel):
         "names or patterns of columns",
     )
     weight: str | None = _option(
-        None, "Signed weight of an event, arithmetic of columns. Left out: one.", _EXPRESSION
+        None,
+        "Signed weight of an event, arithmetic of columns; 1 for unweighted events. Left out: one, if no column is named like a weight.",
+        _EXPRESSION,
     )
     reference_weight: str | None = _option(None, "Weight of the reference, where it differs.", _EXPRESSION)
     target_weight: str | None = _option(None, "Weight of the target, where it differs.", _EXPRESSION)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.output_directory import create_output_directory, require_output_directory
+from quasiratio.cli.output_directory import create_output_directory, output_directory, publish_directory
 from quasiratio.cli.repeat_command import repeat_command
 from quasiratio.errors import InvalidInputError
 
@@ -25,12 +25,11 @@ _MAX_SEED = 2**32 - 1
 
 def demo(
     context: typer.Context,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Directory of report and figures.")] = Path(
-        "demo"
-    ),
+    output: Annotated[str, typer.Option("-o", "--output", help="Directory of report and figures.")] = "demo",
     seed: Annotated[int, typer.Option(help="Seed of the samples and the fits.")] = 0,
     events: Annotated[int, typer.Option(help="Training events per class, and test events.")] = 200_000,
     steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 600,
+    force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
 ) -> None:
     """Compare four methods on a toy with negative density.
 
@@ -39,7 +38,7 @@ def demo(
     _require_between("--events", events, _MIN_EVENTS, _MAX_EVENTS)
     _require_between("--seed", seed, 0, _MAX_SEED)
     _require_between("--steps", steps, 1, 100_000)
-    require_output_directory(output)
+    directory = output_directory(output, command="demo", force=force)
 
     from rich.console import Console  # noqa: PLC0415 - keeps --help fast
 
@@ -52,7 +51,7 @@ def demo(
     for note in result.notes:
         console.print(f"Note: {note}", style="dim", highlight=False)
     figures, report_path = _write(
-        result, create_output_directory(output), command=repeat_command(context), seed=seed, max_steps=steps
+        result, directory, command=repeat_command(context), seed=seed, max_steps=steps
     )
     console.print("Figures: " + ", ".join(str(path) for path in figures), highlight=False, soft_wrap=True)
     console.print(f"Report: {report_path}", highlight=False, soft_wrap=True)
@@ -92,9 +91,15 @@ def _write(
     from quasiratio.cli.demo_report import demo_pictures, demo_report  # noqa: PLC0415 - keeps --help fast
     from quasiratio.plots import save_figure  # noqa: PLC0415
     from quasiratio.report import write_report  # noqa: PLC0415
+    from quasiratio.scratch import scratch_directory  # noqa: PLC0415
 
     pictures = demo_pictures(result)
-    figures = [path for name, one in pictures.items() for path in save_figure(one.figure, directory / name)]
-    report = demo_report(result, pictures=pictures, command=command, seed=seed, max_steps=max_steps)
-    write_report(report, directory / "report.html")
-    return figures, directory / "report.html"
+    create_output_directory(directory.parent)
+    with scratch_directory(directory.parent) as workspace:
+        finished = workspace / "finished"
+        finished.mkdir()
+        drawn = [path for name, one in pictures.items() for path in save_figure(one.figure, finished / name)]
+        report = demo_report(result, pictures=pictures, command=command, seed=seed, max_steps=max_steps)
+        write_report(report, finished / "report.html")
+        publish_directory(finished, directory, command="demo")
+    return [directory / path.name for path in drawn], directory / "report.html"

@@ -83,9 +83,6 @@ def run_demo(
     rng = np.random.default_rng(seed)
     reference, target = case.samples(n_events, rng)
     test_reference, test_target = case.test_samples(n_events, rng)
-    X = np.concatenate([reference.features, target.features])
-    y = np.repeat([0, 1], [len(reference), len(target)])
-    weights = np.concatenate([reference.weights, target.weights])
     rings = _Rings(case)
 
     ratios, curves, seconds, notes = {}, [], {}, []
@@ -94,7 +91,7 @@ def run_demo(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", QuasiratioWarning)
             start = time.perf_counter()
-            method.fit(X, y, sample_weight=weights)
+            method.fit_samples(reference, target)
             seconds[name] = time.perf_counter() - start
             ratios[name] = method.predict_ratio(test_features)
             curves.append(rings.curve(name, method.predict_ratio(rings.points)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quasiratio.cli.options import (
+    AllowLarge,
     Json,
     Quiet,
     ReferenceWeight,
@@ -18,7 +19,7 @@ from quasiratio.cli.options import (
     split_files,
     split_list,
 )
-from quasiratio.cli.output_directory import require_output_directory
+from quasiratio.cli.output_directory import output_directory, require_output_name
 from quasiratio.cli.printing import Printer
 from quasiratio.cli.repeat_command import repeat_command
 from quasiratio.cli.samples import SampleFiles, feature_line
@@ -36,7 +37,7 @@ def evaluate(
     reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Target: file, pattern or comma list.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="Directory of report, figures and numbers.")
+        str, typer.Option("-o", "--output", metavar="DIR", help="Directory of report, figures and numbers.")
     ],
     observables: Annotated[
         list[str] | None,
@@ -47,7 +48,9 @@ def evaluate(
     target_weight: TargetWeight = None,
     selection: Selection = None,
     tree: Tree = None,
+    allow_large: AllowLarge = False,
     bins: Annotated[int, typer.Option(help="Bins of each observable.")] = 50,
+    force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,10 +62,14 @@ def evaluate(
     if not 1 <= bins <= 10_000:
         msg = f"Got --bins {bins}; expected a whole number from 1 to 10000."
         raise InvalidInputError(msg)
-    require_output_directory(output)
-    if (output / "model.json").exists():
-        msg = f"Got the output directory {str(output)!r}, which is a model; expected one for the report. Choose another."
+    path = require_output_name(output, "directory")
+    if (path / "model.json").exists():
+        msg = (
+            f"Got the output directory {output!r}, which is a model; expected one for the report. "
+            "Choose another with -o."
+        )
         raise InvalidInputError(msg)
+    directory = output_directory(path, command="evaluate", force=force)
 
     from quasiratio.cli.evaluate_run import EvaluationInput, run_evaluation  # noqa: PLC0415 - keeps --help fast
     from quasiratio.cli.loaded_model import load_ratio_model  # noqa: PLC0415
@@ -73,19 +80,25 @@ def evaluate(
     given = EvaluationInput(
         loaded,
         SampleFiles(
-            split_files(reference), reference_weight or weight or notes.reference.weight, chosen, tree
+            split_files(reference),
+            reference_weight or weight or notes.reference.weight,
+            chosen,
+            tree,
+            allow_large,
         ),
-        SampleFiles(split_files(target), target_weight or weight or notes.target.weight, chosen, tree),
+        SampleFiles(
+            split_files(target), target_weight or weight or notes.target.weight, chosen, tree, allow_large
+        ),
         split_list(observables) or [],
         bins,
         repeat_command(context),
     )
     printer = Printer(as_json=as_json, quiet=quiet)
     printer.line(feature_line(loaded.features))
-    result, values = run_evaluation(given, output)
+    result, values = run_evaluation(given, directory)
     printer.result(values)
     _print(printer, result)
-    printer.line(f"Report: {output / 'report.html'}")
+    printer.line(f"Report: {directory / 'report.html'}")
 
 
 def _print(printer: Printer, result: Evaluation) -> None:

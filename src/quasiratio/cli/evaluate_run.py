@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.cli.loaded_model import LoadedModel
-from quasiratio.cli.output_directory import create_output_directory
+from quasiratio.cli.output_directory import create_output_directory, publish_directory
 from quasiratio.cli.printing import as_json
 from quasiratio.cli.samples import SampleFiles
 from quasiratio.errors import InvalidInputError
@@ -24,6 +23,8 @@ from quasiratio.io import Expression, Table, parse_expression
 from quasiratio.metrics import ClosureResult
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
+from quasiratio.scratch import scratch_directory
+from quasiratio.wording import shortened
 
 __all__ = ["EvaluationInput", "run_evaluation"]
 
@@ -89,7 +90,7 @@ def _values(expression: Expression, sample: WeightedSample) -> npt.NDArray[np.fl
     n_bad = int(np.sum(~np.isfinite(values)))
     if n_bad:
         msg = (
-            f"Got the observable {expression.text!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
+            f"Got the observable {shortened(expression.text)!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
             "expected finite values. Leave these events out with --selection."
         )
         raise InvalidInputError(msg)
@@ -146,16 +147,15 @@ def _write(
     from quasiratio.report.evaluation_report import evaluation_report  # noqa: PLC0415
     from quasiratio.report.page import page_text  # noqa: PLC0415
 
-    create_output_directory(output)
+    create_output_directory(output.parent)
     try:
-        with (
-            tempfile.TemporaryDirectory(dir=output, prefix=".quasiratio-") as workspace,
-            warnings.catch_warnings(),
-        ):
+        with scratch_directory(output.parent) as workspace, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
+            finished = workspace / "finished"
+            finished.mkdir()
             pictures = closure_pictures(result.closure)
             for name, picture in zip(_file_names(result.closure), pictures, strict=True):
-                save_figure(picture.figure, Path(workspace) / name)
+                save_figure(picture.figure, finished / name)
             report = evaluation_report(
                 result,
                 model=_evaluated(given.model),
@@ -165,16 +165,12 @@ def _write(
                 sources=_sources(values["samples"]),
                 pictures=pictures,
             )
-            (Path(workspace) / "report.html").write_text(page_text(report), encoding="utf-8")
-            (Path(workspace) / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")
-            for path in sorted(Path(workspace).iterdir()):
-                path.replace(output / path.name)
+            (finished / "report.html").write_text(page_text(report), encoding="utf-8")
+            (finished / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")
+            publish_directory(finished, output, command="evaluate")
     except OSError as error:
         msg = f"Got the output directory {str(output)!r}, which cannot be written ({error.strerror}); make room there."
         raise InvalidInputError(msg) from error
-    finally:
-        if not any(output.iterdir()):
-            shutil.rmtree(output, ignore_errors=True)
 
 
 def _evaluated(model: LoadedModel) -> EvaluatedModel:
@@ -204,9 +200,23 @@ def _file_names(result: ClosureResult) -> list[str]:
     """Return a name for the figure of each observable, from letters that every file system takes."""
     names: list[str] = []
     for entry in result.observables:
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", entry.name).strip("._-")[:60] or "observable"
+        spelled = "".join(_spelled(character) for character in entry.name)
+        plain = re.sub(r"[^A-Za-z0-9.-]+", "_", spelled).strip("._-")[:60] or "observable"
         name = f"closure-{plain}"
         while name in names:
             name += "_"
         names.append(name)
     return names
+
+
+def _spelled(character: str) -> str:
+    """Return a letter as it is, without its accents, or by its name where it is Greek."""
+    if character.isascii():
+        return character
+    for part in unicodedata.normalize("NFKD", character):
+        if part.isascii():
+            return part
+        greek = re.match(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(part, ""))
+        if greek is not None:
+            return f" {greek[2].lower() if greek[1] == 'SMALL' else greek[2].capitalize()} "
+    return " "

@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 
 from quasiratio.cli.options import Json, Quiet
-from quasiratio.cli.output_directory import require_output_directory
+from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
-from quasiratio.errors import InvalidInputError
 
 __all__ = ["export"]
 
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .onnx file.")],
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="The .onnx file.")],
     separate_inputs: Annotated[
         bool, typer.Option("--separate-inputs", help="One input per feature, under its name.")
     ] = False,
@@ -29,25 +28,14 @@ def export(
 
     Scaling, logarithms and ensemble average are inside the graph.
     """
-    if output.suffix.lower() != ".onnx":
-        msg = f"Got the output {str(output)!r} with the suffix {output.suffix!r}; expected .onnx. Rename it."
-        raise InvalidInputError(msg)
-    if output.exists() and (not force or output.is_dir()):
-        msg = f"Got the output {str(output)!r}, which exists; expected a new file. Choose another, or add --force."
-        raise InvalidInputError(msg)
-    if not output.parent.is_dir():
-        msg = f"Got the output {str(output)!r}, but there is no directory {str(output.parent)!r}; create it first."
-        raise InvalidInputError(msg)
-    require_output_directory(output.parent)
+    path = output_file(output, force=force, suffixes=(".onnx",)).path
 
-    from quasiratio.estimators.model_files import describe, load  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.model_files import load_described  # noqa: PLC0415 - keeps --help fast
 
-    estimator = load(model)
-    estimator.export_onnx(output, separate_inputs=separate_inputs)
+    estimator, content = load_described(model)
+    estimator.export_onnx(path, separate_inputs=separate_inputs)
     features = list(estimator.fingerprint_.ranges)
     printer = Printer(as_json=as_json, quiet=quiet)
-    kind = describe(model).estimator.kind
-    printer.result(
-        {"output": str(output), "features": features, "kind": kind, "n_bytes": output.stat().st_size}
-    )
-    printer.line(f"Written: {output}, {output.stat().st_size} bytes, a {kind} of {', '.join(features)}")
+    kind = content.estimator.kind
+    printer.result({"output": str(path), "features": features, "kind": kind, "n_bytes": path.stat().st_size})
+    printer.line(f"Written: {path}, {path.stat().st_size} bytes, a {kind} of {', '.join(features)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.options import (
+    AllowLarge,
     Features,
     Json,
     Quiet,
@@ -51,6 +52,7 @@ def fit(
     target_weight: TargetWeight = None,
     selection: Selection = None,
     tree: Tree = None,
+    allow_large: AllowLarge = False,
     method: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +152,7 @@ def fit(
     from quasiratio.cli.fit_run import run_fit  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json, quiet=quiet)
-    fitted = run_fit(configuration, printer, resume=resume, force=force)
+    fitted = run_fit(configuration, printer, resume=resume, force=force, allow_large=allow_large)
     _print(printer, fitted)
 
 

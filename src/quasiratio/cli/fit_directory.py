@@ -11,12 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quasiratio.cli.output_directory import create_output_directory, require_output_directory
+from quasiratio.cli.output_directory import (
+    create_output_directory,
+    require_output_directory,
+    require_output_name,
+)
 from quasiratio.errors import InvalidInputError
+from quasiratio.scratch import is_alive, scratch_path
 
 __all__ = ["FitDirectory"]
 
-_MODEL_FILES = {"model.json", "weights.safetensors"}
+_MODEL_FILES = {"model.json", "weights.safetensors", "times.json"}
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,7 @@ class FitDirectory:
 
     def require_writable(self, *, force: bool) -> None:
         """Raise unless a model may be written here."""
-        if self.path.name in ("", ".", ".."):
-            msg = f"Got the output {str(self.path)!r}; expected the name of a directory for the model."
-            raise InvalidInputError(msg)
+        require_output_name(self.path, "directory for the model")
         require_output_directory(self.path)
         require_output_directory(self.partial)
         names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
@@ -92,7 +95,7 @@ class FitDirectory:
         lock = self.partial / "lock"
         for _ in range(2):
             try:
-                descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+                _create_lock(lock, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
             except FileExistsError:
                 self._require_stale(lock)
                 lock.unlink(missing_ok=True)
@@ -100,21 +103,22 @@ class FitDirectory:
             except OSError as error:
                 msg = f"Got {str(self.partial)!r}, which cannot be written ({error.strerror}). Choose another with -o."
                 raise InvalidInputError(msg) from error
-            with os.fdopen(descriptor, "w") as file:
-                json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
             return lock
         raise self._fit_of()
 
     def _require_stale(self, lock: Path) -> None:
         """Raise unless the process that holds the lock is known to have ended."""
         try:
-            holder = json.loads(lock.read_text())
+            text = lock.read_text()
+            if not text.strip():  # its process was killed before it had written its number
+                return
+            holder = json.loads(text)
             pid, host = int(holder["pid"]), str(holder["host"])
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError):
             raise self._fit_of() from None
-        if host != socket.gethostname() or _is_alive(pid):
+        if host != socket.gethostname() or is_alive(pid):
             raise self._fit_of(pid, host)
 
     def _fit_of(self, pid: int | None = None, host: str = "") -> InvalidInputError:
@@ -125,11 +129,16 @@ class FitDirectory:
         )
 
 
-def _is_alive(pid: int) -> bool:
+def _create_lock(lock: Path, content: str) -> None:
+    """Create the file with its content in one step, where the file system can; raise if it is there."""
+    staged = scratch_path(lock.parent)
+    staged.write_text(content)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+        os.link(staged, lock)  # fails where the name is taken, which a rename does not
+    except FileExistsError:
+        raise
+    except OSError:  # no hard links here
+        with lock.open("x") as file:
+            file.write(content)
+    finally:
+        staged.unlink(missing_ok=True)

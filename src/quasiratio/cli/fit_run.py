@@ -67,7 +67,14 @@ class FittedModel:
         return [*lines, f"Model: {self.path}"]
 
 
-def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, force: bool) -> FittedModel:
+def run_fit(
+    configuration: FitConfiguration,
+    printer: Printer,
+    *,
+    resume: bool,
+    force: bool,
+    allow_large: bool = False,
+) -> FittedModel:
     """Fit as the configuration says, and save the model.
 
     Args:
@@ -75,12 +82,13 @@ def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, 
         printer: Says what is going on.
         resume: Continue an interrupted fit, where there is one.
         force: Replace a model that is there.
+        allow_large: Read small files that unpack to gigabytes.
     """
     directory = FitDirectory(Path(configuration.output))
     directory.require_writable(force=force)
     estimator = estimator_by_name(configuration.method, **configuration.estimator_parameters())
     estimator.set_params(verbose=not printer.quiet)
-    files = _sample_files(configuration)
+    files = _sample_files(configuration, allow_large=allow_large)
     tables = [sample.open() for sample in files]
     features = chosen_features(configuration.features, files, tables)
     printer.line(feature_line(features))
@@ -101,12 +109,13 @@ def run_fit(configuration: FitConfiguration, printer: Printer, *, resume: bool, 
         except KeyboardInterrupt:
             raise KeyboardInterrupt(_interrupted(directory)) from None
         seconds = time.perf_counter() - start
-        estimator.save(directory.path, notes={KEY: notes.model_dump()})
+        estimator.save(directory.path, notes={KEY: notes.model_dump()}, overwrite=force)
     return FittedModel(estimator, directory.path, notes, seconds)
 
 
-def _sample_files(configuration: FitConfiguration) -> list[SampleFiles]:
-    common = {"selection": configuration.selection, "tree": configuration.tree}
+def _sample_files(configuration: FitConfiguration, *, allow_large: bool) -> list[SampleFiles]:
+    common: dict[str, Any] = {"selection": configuration.selection, "tree": configuration.tree}
+    common["allow_large"] = allow_large
     return [
         SampleFiles(
             configuration.reference, configuration.reference_weight or configuration.weight, **common
@@ -116,28 +125,24 @@ def _sample_files(configuration: FitConfiguration) -> list[SampleFiles]:
 
 
 def _train(estimator: RatioEstimator, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
-    events = WeightedSample.adopt(
-        np.concatenate([sample.features for sample in samples]),
-        np.concatenate([sample.weights for sample in samples]),
-        samples[0].names,
-    )
-    labels = np.repeat([0, 1], [len(sample) for sample in samples])
-    key = _key(events, labels, estimator)
+    key = _key(samples, estimator)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        estimator.fit(events, labels, sample_weight=events.weights)
+        estimator.fit_samples(samples[0], samples[1])
 
 
-def _key(events: WeightedSample, labels: np.typing.NDArray[np.int64], estimator: RatioEstimator) -> str:
+def _key(samples: list[WeightedSample], estimator: RatioEstimator) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         name: repr(value) for name, value in sorted(estimator.get_params().items()) if name != "verbose"
     }
-    described = {"class": type(estimator).__name__, "parameters": parameters, "features": events.names}
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    for array in (events.features, events.weights, labels):
+    labels = np.repeat([0, 1], [len(sample) for sample in samples])
+    features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
+    for array in (*features, *weights, labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from quasiratio.cli.options import Json, Quiet
+from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
 from quasiratio.errors import InvalidInputError
 
@@ -36,7 +37,7 @@ def _generators() -> None:
 
 @generate_app.command("gg-hh")
 def gg_hh(
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .root, .parquet or .npz file.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="A .root, .parquet or .npz file.")],
     sample: Annotated[
         Literal["sm", "linear", "quadratic"],
         typer.Option(help="The Standard Model; with the interference (signed); with the square as well."),
@@ -68,6 +69,7 @@ def gg_hh(
             "of the 13 TeV Standard-Model sample without multiparton interactions.",
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -77,14 +79,15 @@ def gg_hh(
     command goes on from there.
     """
     printer = Printer(as_json=json, quiet=quiet)
+    out = output_file(output, force=force)
+    path = out.path
     couplings, cuts = _couplings(wilson, alpha_s), _cuts(pt_cuts)
 
     from quasiratio.generators.gg_hh import generate  # noqa: PLC0415 - keeps --help fast
     from quasiratio.io import create_table  # noqa: PLC0415
 
-    writer = create_table(output)  # a bad name fails before the work
-    parts = output.with_name(f".{output.name}.parts")
-    _require_writable(parts)
+    writer = create_table(path, tree=out.tree or "events")  # a bad name fails before the work
+    parts = path.with_name(f".{path.name}.parts")
     with _executor(jobs) as executor, _progress(quiet=printer.is_silent) as progress:
         try:
             generated = generate(
@@ -109,7 +112,7 @@ def gg_hh(
     with writer:
         writer.append(generated.columns)
     shutil.rmtree(parts, ignore_errors=True)
-    _report(printer, generated, output)
+    _report(printer, generated, path)
 
 
 def _report(printer: Printer, generated: GeneratedSample, output: Path) -> None:
@@ -168,12 +171,6 @@ def _number(text: str, option: str) -> float:
     except ValueError:
         msg = f"Got {text!r} for {option}; expected a number."
         raise InvalidInputError(msg) from None
-
-
-def _require_writable(parts: Path) -> None:
-    from quasiratio.cli.output_directory import require_output_directory  # noqa: PLC0415
-
-    require_output_directory(parts)
 
 
 @contextmanager

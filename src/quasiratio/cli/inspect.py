@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.options import (
+    AllowLarge,
     Features,
     Json,
     ReferenceWeight,
@@ -39,6 +40,7 @@ def inspect(
     target_weight: TargetWeight = None,
     selection: Selection = None,
     tree: Tree = None,
+    allow_large: AllowLarge = False,
     as_json: Json = False,
 ) -> None:
     """Describe one sample, or two and their overlap, and recommend a method.
@@ -47,9 +49,11 @@ def inspect(
     """
     from quasiratio.metrics import inspect_samples  # noqa: PLC0415 - keeps --help fast
 
-    samples = [SampleFiles(split_files(reference), reference_weight or weight, selection, tree)]
+    samples = [SampleFiles(split_files(reference), reference_weight or weight, selection, tree, allow_large)]
     if target is not None:
-        samples.append(SampleFiles(split_files(target), target_weight or weight, selection, tree))
+        samples.append(
+            SampleFiles(split_files(target), target_weight or weight, selection, tree, allow_large)
+        )
     tables = [sample.open() for sample in samples]
     names = chosen_features(split_list(features), samples, tables)
     result = inspect_samples(

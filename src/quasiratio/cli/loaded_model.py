@@ -10,7 +10,7 @@ from pathlib import Path
 from quasiratio.cli.fit_notes import FitNotes, fit_notes
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.estimators.model_files import describe, load
+from quasiratio.estimators.model_files import load_described
 from quasiratio.io import Table
 
 __all__ = ["LoadedModel", "load_ratio_model"]
@@ -72,12 +72,11 @@ def load_ratio_model(path: Path) -> LoadedModel:
 
     A model of positive weights has no ratio, and is refused.
     """
-    estimator = load(path)
+    estimator, content = load_described(path)
     if not isinstance(estimator, RatioEstimator | Reweighter):
         msg = (
             f"Got the model {str(path)!r} of the class {type(estimator).__name__}, which has no ratio; expected one "
             "that 'quasiratio fit' wrote."
         )
         raise InvalidInputError(msg)
-    content = describe(path)
     return LoadedModel(path, estimator, fit_notes(content.notes, str(path)), content.versions)

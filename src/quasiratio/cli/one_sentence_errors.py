@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -21,7 +22,7 @@ from quasiratio.errors import QuasiratioError
 
 __all__ = ["OneSentenceErrors"]
 
-_USAGE, _INTERRUPTED, _TERMINATED = 2, 130, 143
+_USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's class; typer keeps it in a private place
 
 
@@ -35,6 +36,7 @@ class OneSentenceErrors(TyperGroup):
 
     def main(self, args: Any = None, prog_name: Any = None, **extra: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Run the command line and translate what was wrong with it."""
+        _open_missing_streams()
         for stream in (sys.stdout, sys.stderr):  # names of columns may not fit the terminal's encoding
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
@@ -47,6 +49,10 @@ class OneSentenceErrors(TyperGroup):
             else:
                 _print_error(_usage_sentence(error))
                 code = _USAGE
+        except OSError as error:
+            if not _is_about_printing(error):
+                raise
+            code = _output_failed(error)
         code = code if isinstance(code, int) else 0
         if extra.get("standalone_mode", True):
             sys.exit(code)
@@ -69,6 +75,50 @@ class OneSentenceErrors(TyperGroup):
         except SystemExit as error:
             _drop_half_made(error)
             raise
+
+
+def _open_missing_streams() -> None:
+    """Give a process that was started without standard streams empty ones.
+
+    Their numbers would else go to the next files that are opened, and libraries would print into these.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - stays open
+
+
+def _is_about_printing(error: OSError) -> bool:
+    """Whether the error came from printing: those of files are sentences by now, or defects of ours."""
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_printing = any(
+        code.co_name == "echo" or f"{os.sep}rich{os.sep}" in code.co_filename for code in frames
+    )
+    return is_printing or _is_broken(sys.stdout) or _is_broken(sys.stderr)
+
+
+def _is_broken(stream: TextIO) -> bool:
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+def _output_failed(error: OSError) -> int:
+    """Say that nobody could be told, and let what is still buffered go nowhere."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is sys.stdout or _is_broken(stream):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            with suppress(OSError, ValueError):  # a stream of a test has no number
+                os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+    if isinstance(error, BrokenPipeError):  # a reader such as head has seen enough
+        return _BROKEN_PIPE
+    _print_error(
+        f"Could not write to standard output ({error.strerror}); files that were to be written before are complete."
+    )
+    return _USAGE
 
 
 def _usage_sentence(error: Any) -> str:  # noqa: ANN401 - click's class of usage errors
@@ -111,7 +161,8 @@ def _drop_half_made(error: BaseException) -> None:
 
 
 def _print_error(sentence: str) -> None:
-    typer.echo(printable(f"Error: {sentence}"), err=True)
+    with suppress(OSError):  # standard error may be full as well
+        typer.echo(printable(f"Error: {sentence}"), err=True)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "AllowLarge",
     "Features",
     "Json",
     "Quiet",
@@ -32,7 +33,8 @@ Features = Annotated[
     ),
 ]
 Weight = Annotated[
-    str | None, typer.Option("--weight", metavar="EXPR", help="Signed weight, such as 'w_gen*w_pu'.")
+    str | None,
+    typer.Option("--weight", metavar="EXPR", help="Signed weight, such as 'w_gen*w_pu'; 1 for none."),
 ]
 Selection = Annotated[
     str | None, typer.Option("--selection", metavar="EXPR", help="Events to use, such as 'pt > 30'.")
@@ -45,6 +47,9 @@ TargetWeight = Annotated[
 ]
 Tree = Annotated[
     str | None, typer.Option("--tree", metavar="NAME", help="Tree of ROOT files, where the path names none.")
+]
+AllowLarge = Annotated[
+    bool, typer.Option("--allow-large", help="Read small .npz files that unpack to gigabytes.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]

@@ -1,13 +1,75 @@
-"""Where a command may write: found out before the work begins, created when it is done."""
+"""Where a command may write, one rule for all of them: found out before the work begins.
+
+A name that is free, or an empty directory, may be used. A directory that the same command has written before may
+be written again: it holds a list of the files that are ours. Anything else needs `--force`, and even then only
+files of the same names are replaced.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from pathlib import Path
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.scratch import remove_stale
 
-__all__ = ["create_output_directory", "require_output_directory"]
+__all__ = [
+    "create_output_directory",
+    "output_directory",
+    "publish_directory",
+    "require_output_directory",
+    "require_output_name",
+]
+
+_LIST_NAME = ".quasiratio.json"
+_LONGEST_NAME = 200  # bytes; leaves room for what is added to names of unfinished files
+_LONGEST_PART = 255
+
+
+def require_output_name(text: str | os.PathLike[str], what: str) -> Path:
+    """Return the path that an option names, or say why nothing can have that name.
+
+    Example:
+        >>> require_output_name("reports/one", "directory").name
+        'one'
+    """
+    given = os.fspath(text)
+    if not given:
+        msg = f"Got an empty output; expected the name of a {what}. Choose one with -o."
+        raise InvalidInputError(msg)
+    path = Path(given)
+    if "\0" in given or path.name in ("", ".", ".."):
+        msg = f"Got the output {given!r}; expected the name of a {what}. Choose one with -o."
+        raise InvalidInputError(msg)
+    n_bytes = len(os.fsencode(path.name))
+    if n_bytes > _LONGEST_NAME or any(len(os.fsencode(part)) > _LONGEST_PART for part in path.parts):
+        n_bytes = max(len(os.fsencode(part)) for part in path.parts)
+        msg = f"Got an output with a name of {n_bytes} bytes; expected at most {_LONGEST_NAME}. Choose another with -o."
+        raise InvalidInputError(msg)
+    return path
+
+
+def output_directory(text: str | os.PathLike[str], *, command: str, force: bool) -> Path:
+    """Return the directory that an option names, if `command` may write there.
+
+    Args:
+        text: What was given.
+        command: Who asks; directories that it has written before are its own.
+        force: Also take a directory with files of others.
+    """
+    path = require_output_name(text, "directory")
+    require_output_directory(path)
+    others = sorted(_names(path) - {_LIST_NAME} - _own_names(path, command))
+    if others and not force:
+        listed = ", ".join(repr(name) for name in others[:3]) + (", ..." if len(others) > 3 else "")
+        msg = (
+            f"Got the output directory {str(path)!r}, which holds files that 'quasiratio {command}' has not written "
+            f"({listed}); expected an empty one or a free name. Choose another with -o, or add --force."
+        )
+        raise InvalidInputError(msg)
+    return path
 
 
 def require_output_directory(path: Path) -> None:
@@ -16,8 +78,11 @@ def require_output_directory(path: Path) -> None:
     Nothing is created, so that an error later leaves no trace.
     """
     nearest = path
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
+    try:
+        while not nearest.exists() and nearest != nearest.parent:
+            nearest = nearest.parent
+    except OSError as error:
+        raise _unwritable(path, error) from error
     if not nearest.is_dir():
         msg = (
             f"Got the output directory {str(path)!r}, but {str(nearest)!r} is a file; "
@@ -38,6 +103,60 @@ def create_output_directory(path: Path) -> Path:
     except OSError as error:
         raise _unwritable(path, error) from error
     return path
+
+
+def publish_directory(finished: Path, path: Path, *, command: str) -> None:
+    """Move a directory of finished files to its place: at once where nothing is there, else file by file.
+
+    Args:
+        finished: The files, on the same file system.
+        path: Their place.
+        command: Whose they are.
+    """
+    names = {entry.name for entry in finished.iterdir()}
+    try:
+        if not path.exists():
+            _write_list(finished, command, names)
+            finished.rename(path)
+            return
+        before = _own_names(path, command)
+        _write_list(path, command, names | before)  # whatever happens now, these are ours
+        for name in sorted(names, key=lambda name: (name.endswith((".html", ".json")), name)):
+            (finished / name).replace(path / name)
+        for name in before - names:
+            (path / name).unlink(missing_ok=True)
+        _write_list(path, command, names)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _write_list(path: Path, command: str, names: set[str]) -> None:
+    staged = path / f"{_LIST_NAME}.new"
+    staged.write_text(
+        json.dumps({"command": command, "files": sorted(names)}, indent=1) + "\n", encoding="utf-8"
+    )
+    staged.replace(path / _LIST_NAME)
+
+
+def _own_names(path: Path, command: str) -> set[str]:
+    """Return the files that the command has written there before."""
+    try:
+        content = json.loads((path / _LIST_NAME).read_text(encoding="utf-8"))
+        if content["command"] == command:
+            return {str(name) for name in content["files"]} | {f"{_LIST_NAME}.new"}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return set()
+
+
+def _names(path: Path) -> set[str]:
+    if not path.is_dir():
+        return set()
+    remove_stale(path)
+    try:
+        return {entry.name for entry in path.iterdir()}
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInputError:

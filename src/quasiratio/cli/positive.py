@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quasiratio.cli.options import (
+    AllowLarge,
     Features,
     Json,
     Quiet,
@@ -38,6 +39,7 @@ def positive(
     features: Features = None,
     selection: Selection = None,
     tree: Tree = None,
+    allow_large: AllowLarge = False,
     weight_name: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the new weight's column.")
     ] = "weight_positive",
@@ -74,7 +76,7 @@ def positive(
     from quasiratio.estimators.positive_file import make_positive_file  # noqa: PLC0415
     from quasiratio.training import progress_lines  # noqa: PLC0415
 
-    sample = SampleFiles([n for one in files for n in split_files(one)], weight, selection, tree)
+    sample = SampleFiles([n for one in files for n in split_files(one)], weight, selection, tree, allow_large)
     table = sample.open()
     names = chosen_features(split_list(features), [sample], [table])
     printer = Printer(as_json=as_json, quiet=quiet)

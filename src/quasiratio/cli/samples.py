@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quasiratio.errors import FeatureWarning, InvalidInputError
+from quasiratio.errors import FeatureWarning, InvalidInputError, LargeFileError
 
 if TYPE_CHECKING:
     from quasiratio.io import Table
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOOKS_LIKE_A_WEIGHT = re.compile(r"weight|wgt|(^|[_.])w(t)?([_.]|$)|^w\d*$|sf$", re.IGNORECASE)
 
-__all__ = ["SampleFiles", "chosen_features", "feature_line"]
+__all__ = ["SampleFiles", "chosen_features", "feature_line", "require_weight_option"]
 
 
 @dataclass(frozen=True)
@@ -28,23 +29,30 @@ class SampleFiles:
         weight: Expression of the weight; one when left out.
         selection: Condition on the events; all when left out.
         tree: Tree of ROOT files whose path names none.
+        allow_large: Read small files that unpack to gigabytes.
     """
 
     files: Sequence[str]
     weight: str | None = None
     selection: str | None = None
     tree: str | None = None
+    allow_large: bool = False
 
     def open(self) -> Table:
         """Open the files; nothing but headers is read."""
         from quasiratio.io import open_table  # noqa: PLC0415 - keeps --help fast
 
-        return open_table(self.files, tree=self.tree)
+        try:
+            return open_table(self.files, tree=self.tree, allow_large=self.allow_large)
+        except LargeFileError as error:
+            msg = str(error).replace("Give allow_large=True", "Add --allow-large")
+            raise InvalidInputError(msg) from None
 
     def read(self, table: Table, columns: Sequence[str]) -> WeightedSample:
         """Read these columns, and the weights, of all selected events."""
         from quasiratio.io import read_sample  # noqa: PLC0415 - keeps --help fast
 
+        require_weight_option(table, self.weight)
         return read_sample(table, features=columns, weight=self.weight, selection=self.selection)
 
 
@@ -58,7 +66,9 @@ def chosen_features(
     from quasiratio.io import default_features, resolve_features  # noqa: PLC0415 - keeps --help fast
 
     if wanted:
-        return resolve_features(wanted, tables)
+        features = resolve_features(wanted, tables)
+        _require_weights(samples, tables)
+        return features
     offered = [
         default_features([table], sample.weight, sample.selection)
         for sample, table in zip(samples, tables, strict=True)
@@ -71,8 +81,29 @@ def chosen_features(
             "of the same name, besides weights and identifiers. Name the features with --features."
         )
         raise InvalidInputError(msg)
+    _require_weights(samples, tables)
     _warn_of_weights(shared)
     return shared
+
+
+def _require_weights(samples: Sequence[SampleFiles], tables: Sequence[Table]) -> None:
+    for sample, table in zip(samples, tables, strict=True):
+        require_weight_option(table, sample.weight)
+
+
+def require_weight_option(table: Table, weight: str | None) -> None:
+    """Raise where no weight was given, although a column is named like one."""
+    from quasiratio.io import weight_columns  # noqa: PLC0415 - keeps --help fast
+
+    found = weight_columns(table) if weight is None and table.n_events else []
+    if found:
+        listed = ", ".join(repr(name) for name in found[:3]) + (", ..." if len(found) > 3 else "")
+        option = shlex.join(["--weight", found[0]])
+        msg = (
+            f"Got no weight for {table.label!r}, which has the column{'s' if len(found) > 1 else ''} {listed}; expected "
+            f"the weight to be named. Add {option}, or --weight 1 for unweighted events."
+        )
+        raise InvalidInputError(msg)
 
 
 def _warn_of_weights(features: Sequence[str]) -> None:

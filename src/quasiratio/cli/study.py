@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from quasiratio.cli.output_directory import require_output_directory, require_output_name
 from quasiratio.errors import InvalidInputError
 
 __all__ = ["study"]
@@ -20,11 +21,12 @@ def study(
     name: Annotated[
         str, typer.Argument(help="signed-gaussians, weight-variance, smeft-hh, loss-landscapes; or list.")
     ],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory of the results.")] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Directory of the results.")] = None,
     preset: Annotated[
         str, typer.Option(help="smoke (a minute), quick (ten), or full (the published sizes).")
     ] = "quick",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the directory holds.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Local processes; by default one per core.")] = None,
     scheduler: Annotated[str | None, typer.Option(help="Dask scheduler, such as tcp://node1:8786.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds, instead of the preset's.")] = None,
@@ -58,16 +60,18 @@ def study(
     if output is None:
         msg = "Got no output directory; expected one. Add -o DIRECTORY."
         raise InvalidInputError(msg)
+    directory = require_output_name(output, "directory")
+    require_output_directory(directory)
     from quasiratio.studies.conduct import StudyOptions, conduct_study  # noqa: PLC0415 - keeps --help fast
     from quasiratio.studies.registry import study_by_name  # noqa: PLC0415
 
     options = StudyOptions(
-        preset=preset, resume=resume, jobs=jobs, scheduler=scheduler, seeds=seeds, methods=method or (),
+        preset=preset, resume=resume, force=force, jobs=jobs, scheduler=scheduler, seeds=seeds, methods=method or (),
         published_settings=published_settings, samples=samples,
     )  # fmt: skip
     command = shlex.join(["quasiratio", *sys.argv[1:]])
-    outcome, _ = conduct_study(study_by_name(name), output, options, command=command, say=typer.echo)
-    typer.echo(f"Report: {output / 'report.html'}")
+    outcome, _ = conduct_study(study_by_name(name), directory, options, command=command, say=typer.echo)
+    typer.echo(f"Report: {directory / 'report.html'}")
     if not outcome.is_complete:
         raise typer.Exit(_INCOMPLETE)
 

@@ -19,6 +19,9 @@ __all__ = ["warning_lines"]
 def warning_lines() -> Iterator[None]:
     """Print every warning of quasiratio as a line on standard error; others come out as Python has them."""
     with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # of NumPy: what is not finite gets a sentence of ours
         warnings.simplefilter("always", QuasiratioWarning)
         as_usual, said = warnings.showwarning, set[str]()
 

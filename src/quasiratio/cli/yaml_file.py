@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,11 @@ def read_yaml_mapping(path: Path) -> YamlMapping:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > _MAX_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write into it
+            msg = f"Got the configuration {str(path)!r}, which is no regular file; expected a YAML file. Check the path."
+            raise InvalidInputError(msg)
+        if status.st_size > _MAX_BYTES:
             msg = f"Got the configuration {str(path)!r} of more than a megabyte; expected a short YAML file."
             raise InvalidInputError(msg)
         return path.read_text(encoding="utf-8")

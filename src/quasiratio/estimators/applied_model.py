@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from quasiratio.errors import NegativeDensityWarning, QuasiratioWarning, SupportWarning
 from quasiratio.estimators.feature_ranges import OutsideRange
 from quasiratio.estimators.weight_sums import WeightSums
+from quasiratio.wording import percent
 
 __all__ = ["AppliedModel", "NewColumns"]
 
@@ -72,13 +73,13 @@ class AppliedModel:
             found.append(SupportWarning(msg))
         if self.n_unselected:
             msg = (
-                f"{self.n_unselected / self.n_events:.2%} of the events do not pass the selection of the fit. The "
+                f"{percent(self.n_unselected / self.n_events)} of the events do not pass the selection of the fit. The "
                 "ratio is extrapolated there; apply the same selection."
             )
             found.append(SupportWarning(msg))
         if self.n_infinite:
             msg = (
-                f"The ratio of {self.n_infinite} of {self.n_events} events ({self.n_infinite / self.n_events:.2%}) is "
+                f"The ratio of {self.n_infinite} of {self.n_events} events ({percent(self.n_infinite / self.n_events)}) is "
                 "infinite or undefined, as the estimated reference density is zero there. It is written as it comes "
                 "out; leave these events out."
             )
@@ -86,7 +87,7 @@ class AppliedModel:
         if self.n_nonpositive:
             msg = (
                 f"The estimated reference density is zero or negative for {self.n_nonpositive} of {self.n_events} "
-                f"events ({self.n_nonpositive / self.n_events:.2%}); their ratio is written as it comes out, and may "
+                f"events ({percent(self.n_nonpositive / self.n_events)}); their ratio is written as it comes out, and may "
                 "be large."
             )
             found.append(NegativeDensityWarning(msg))

@@ -18,7 +18,9 @@ from quasiratio.estimators.feature_ranges import RangeCount
 from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.weight_sums import WeightSums
 from quasiratio.io import Expression, Table, create_table, parse_expression
+from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import shortened
 
 __all__ = ["AppliedModel", "NewColumns", "apply_to_file"]
 
@@ -51,7 +53,7 @@ def apply_to_file(
         table: Events to reweight.
         output: The new file; its suffix says the format.
         features: The features of the model, in the order of the fit.
-        weight: Expression of the weight before; one when left out.
+        weight: Expression of the weight before; one when left out, if no column is named like a weight.
         selection: Events to write; all when left out.
         names: Names of the new columns; none may be in the table.
         members: Add the spread of the members and the ratio of each; needs an ensemble.
@@ -89,6 +91,7 @@ def apply_to_file(
         RangeCount(ranges or {}),
     )
     stream.require_usable(table)
+    require_named_weight(table, weight)
     condition = parse_expression(selection) if selection else None
     n_read = 0
     with create_table(
@@ -161,7 +164,7 @@ class _Stream:
     def extended(self, chunk: Mapping[str, Any], table: Table) -> dict[str, Any]:
         """Return the columns of the file with ours beside them."""
         n_events = len(next(iter(chunk.values())))
-        kept = {name: chunk[name] for name in table.columns}
+        kept = {name: chunk[name] for name in table.columns if name in chunk}  # not what cannot be read
         if n_events == 0:
             return kept | dict.fromkeys(self.new_columns, np.empty(0))
         matrix = np.empty((n_events, len(self.features)), dtype=np.float32)
@@ -200,7 +203,7 @@ class _Stream:
         n_bad = int(np.sum(~np.isfinite(weights)))
         if n_bad:
             msg = (
-                f"Got {n_bad} weights that are NaN or infinite from the expression {expression.text!r}; expected "
+                f"Got {n_bad} weights that are NaN or infinite from the expression {shortened(expression.text)!r}; expected "
                 "finite weights. Leave these events out with a selection."
             )
             raise InvalidInputError(msg)
@@ -247,5 +250,7 @@ def _spread(members: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64
 
 
 def _nothing_left(table: Table, selection: str | None) -> InvalidInputError:
-    why = f"of which the selection {selection!r} keeps none" if selection else "which has no events"
+    why = (
+        f"of which the selection {shortened(selection)!r} keeps none" if selection else "which has no events"
+    )
     return InvalidInputError(f"Got {table.label!r}, {why}; expected at least one. Check the file.")

@@ -9,10 +9,12 @@ from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError, QuasiratioWarning, UntrustworthyFitWarning
 from quasiratio.estimators.densities import Densities, assumed_densities
+from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import (
     CheckedRatio,
@@ -21,13 +23,14 @@ from quasiratio.estimators.fit_check import (
     effective_size,
     one_event_decides,
 )
-from quasiratio.estimators.hyperparameters import NetworkEstimator, checked_device
+from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     labelled_events,
     split_indices,
+    stacked_samples,
     warn_about_weights,
 )
 from quasiratio.metrics import ratio_risk
@@ -114,9 +117,10 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         Args:
             X: `(n, d)` features, or anything with named columns that `WeightedSample` accepts.
             y: 0 for the reference (denominator), 1 for the target (numerator).
-            sample_weight: Signed weights; each class must have a positive sum.
-            validation: `(X, y, w)` to validate on and to check with; else `validation_fraction` of the events is held
-                out, and half of that again for the check.
+            sample_weight: Signed weights; when left out those of a `WeightedSample`, else all one. Each class
+                must have a positive sum.
+            validation: `(X, y, w)` to validate on and to check with, `w` as above; else `validation_fraction` of the
+                events is held out, and half of that again for the check.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         self._checked_settings(len(events))
@@ -139,7 +143,7 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             reference=self.reference_density,
             target=self.target_density,
             periodic=self._periodic_columns(training.features),
-            device=checked_device(self.device),
+            device=usable_device(self.device),
             seed=self.seed_ % 2**31,
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
@@ -161,6 +165,42 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             ratio = self._predict(named, members=False)[0] if len(aside) else np.empty(0)
         checked = checked_ratio(ratio, aside, densities)
         return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check(aside))
+
+    def fit_samples(
+        self,
+        reference: Any,  # noqa: ANN401 - samples and frames
+        target: Any,  # noqa: ANN401
+        reference_weight: npt.ArrayLike | None = None,
+        target_weight: npt.ArrayLike | None = None,
+        *,
+        validation: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn the ratio of `target` to `reference`, two samples with weights of their own.
+
+        The same as `fit` with both samples stacked and labelled.
+
+        Args:
+            reference: A `WeightedSample`, or anything that one can be made of: arrays, frames, dictionaries.
+            target: The same for the numerator.
+            reference_weight: Signed weights; when left out those of the sample, else all one.
+            target_weight: The same for the target.
+            validation: The pair `(reference, target)` to validate on, with weights of their own; else
+                `validation_fraction` of the events is held out.
+
+        Example:
+            >>> import quasiratio as qr
+            >>> case = qr.distributions.signed_gaussian_case("signed")
+            >>> reference, target = case.samples(2000, np.random.default_rng(0))
+            >>> model = qr.SignResolvedRatio(max_steps=100, random_state=0).fit_samples(reference, target)
+            >>> model.predict_ratio(reference).shape
+            (2000,)
+        """
+        samples = WeightedSample(reference, reference_weight), WeightedSample(target, target_weight)
+        checked = None
+        if validation is not None:
+            is_weighted = any(bool(np.any(sample.weights != 1)) for sample in samples)
+            checked = (*stacked_samples(*_validation_pair(validation, is_weighted=is_weighted)), None)
+        return self.fit(*stacked_samples(*samples), validation=checked)
 
     def _fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
@@ -202,6 +242,17 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             raise InvalidInputError(msg)
         return ratio, members.std(axis=0, ddof=1)
 
+    def predict(self, X: Any) -> FloatArray:  # noqa: ANN401
+        """Return `predict_ratio`, under the name by which pipelines of scikit-learn call it."""
+        return self.predict_ratio(X)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn has no types
+        """Tell scikit-learn that labels are two classes, so that its default folds hold both of them."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
+
     def predict_members(self, X: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`; propagate these, not per-event errors."""
         return self._predict(X, members=True)[1]
@@ -241,3 +292,16 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             raise InvalidInputError(msg)
         features, labels, weights = validation
         return labelled_events(self, features, labels, weights, reset=False, where="validation")
+
+
+def _validation_pair(validation: Any, *, is_weighted: bool) -> tuple[WeightedSample, WeightedSample]:  # noqa: ANN401
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        msg = f"Got validation of type {type(validation).__name__}; expected the pair (reference, target)."
+        raise InvalidInputError(msg)
+    if is_weighted and not all(isinstance(sample, WeightedSample) for sample in validation):
+        msg = (
+            "Got validation samples without weights for training samples with weights; expected weights in both. "
+            "Give WeightedSample(features, weights)."
+        )
+        raise InvalidInputError(msg)
+    return WeightedSample(validation[0]), WeightedSample(validation[1])

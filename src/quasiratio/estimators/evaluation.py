@@ -76,8 +76,7 @@ def evaluate_model(
         >>> import quasiratio as qr
         >>> rng = np.random.default_rng(0)
         >>> reference, target = (WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
-        >>> X, y = np.concatenate([reference.features, target.features]), np.repeat([0, 1], 4000)
-        >>> model = qr.DirectRatio(max_steps=200, random_state=0).fit(X, y)
+        >>> model = qr.DirectRatio(max_steps=200, random_state=0).fit_samples(reference, target)
         >>> entry = evaluate_model(model, reference, target, n_bins=20).closure["x0"]
         >>> bool(entry["model"].chi_squared.value < 0.2 * entry.reference.chi_squared.value)
         True

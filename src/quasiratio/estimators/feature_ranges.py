@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.wording import percent
+
 __all__ = ["OutsideRange", "RangeCount"]
 
 _NOTABLE_FRACTION = 1e-3
@@ -37,8 +39,12 @@ class OutsideRange:
         return self.outside > _NOTABLE_FRACTION or self.far_outside > 0
 
     def __str__(self) -> str:
-        far = f", {self.far_outside:.3%} farther than the range is wide" if self.far_outside > 0 else ""
-        return f"{self.name!r} ({self.outside:.3%} outside {self.lowest:.5g} .. {self.highest:.5g}{far})"
+        far = (
+            f", {percent(self.far_outside, digits=3)} farther than the range is wide"
+            if self.far_outside > 0
+            else ""
+        )
+        return f"{self.name!r} ({percent(self.outside, digits=3)} outside {self.lowest:.5g} .. {self.highest:.5g}{far})"
 
 
 class RangeCount:

@@ -47,7 +47,9 @@ def data_fingerprint(
     if labels is not None:
         checksum.update(np.ascontiguousarray(labels, dtype="u1").data)
     checksum.update(np.ascontiguousarray(weights, dtype="<f8").data)
-    columns = torch.from_numpy(np.ascontiguousarray(features))  # NumPy is slow along a long first axis
+    columns = torch.from_numpy(
+        np.require(features, requirements=["C", "W"])
+    )  # NumPy is slow along a long first axis
     lowest, highest = columns.amin(dim=0).tolist(), columns.amax(dim=0).tolist()
     ranges = {name: (low, high) for name, low, high in zip(names, lowest, highest, strict=True)}
     return DataFingerprint(len(features), float(weights.sum()), ranges, checksum.hexdigest())

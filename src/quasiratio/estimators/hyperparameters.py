@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.networks import default_hidden_layers, recognised_angles
@@ -24,7 +24,7 @@ from quasiratio.training.standard import (
     trial_settings,
 )
 
-__all__ = ["NetworkEstimator", "checked_device"]
+__all__ = ["NetworkEstimator"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
@@ -107,7 +107,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             self._widths(len(training)),
             self._activation(),
             self._periodic_columns(training.features),
-            checked_device(self.device),
+            usable_device(self.device),
             self.n_threads,
             self.verbose,
             seed,
@@ -193,16 +193,3 @@ def _is_count(value: object) -> bool:
 
 def _are_widths(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
-
-
-def checked_device(name: str) -> torch.device:
-    """Return the device of that name, or say that it is not available."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        msg = f"Got the device {name!r}, which is not available here; use 'auto' or 'cpu'. ({error})"
-        raise InvalidInputError(msg) from None
-    return device

@@ -19,29 +19,40 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
-from quasiratio.estimators.stored_estimators import fitted_document, fitted_tensors, stored_estimator
+from quasiratio.estimators.stored_estimators import (
+    fitted_document,
+    fitted_tensors,
+    fitted_times,
+    stored_estimator,
+)
 from quasiratio.estimators.stored_losses import UserLosses
-from quasiratio.persistence.bundle import JSON_NAME, read_bundle, read_document, write_bundle
+from quasiratio.persistence.bundle import JSON_NAME, read_document, read_timed_bundle, write_bundle
 from quasiratio.persistence.document import TensorSpec, one_sentence
 from quasiratio.persistence.fitted_documents import ModelFileDocument
 
-__all__ = ["describe", "load", "save"]
+__all__ = ["describe", "load", "load_described", "save"]
 
 AnyEstimator = RatioEstimator | Reweighter | PositiveReweighter
 _LIBRARIES = ("quasiratio", "numpy", "scikit-learn", "torch")
 
 
 def save(
-    estimator: AnyEstimator, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None
+    estimator: AnyEstimator,
+    path: str | os.PathLike[str],
+    *,
+    notes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write a fitted estimator to a directory, whole or not at all.
 
-    An older model at the same place is replaced; a directory with anything else in it is left alone.
+    A directory with anything but a model in it is left alone. The same fit gives the same `model.json` and
+    `weights.safetensors`; the wall-clock times of the training stand in `times.json`.
 
     Args:
         estimator: Any fitted estimator of quasiratio.
         path: The directory; the one above it must exist.
         notes: JSON values to keep with the model, such as how the events were selected.
+        overwrite: Replace a model that is there already.
 
     Example:
         >>> import tempfile
@@ -64,7 +75,8 @@ def save(
     except ValidationError as error:
         fix = "expected a fit that ended with finite numbers, and notes of plain JSON values."
         raise one_sentence(error, "a model", fix) from None
-    write_bundle(path, document.model_dump(mode="json"), fitted_tensors(estimator))
+    content, times = document.model_dump(mode="json"), fitted_times(estimator)
+    write_bundle(path, content, fitted_tensors(estimator), times=times, overwrite=overwrite)
 
 
 def load(path: str | os.PathLike[str], *, losses: UserLosses | None = None) -> Any:  # noqa: ANN401 - any estimator
@@ -76,14 +88,26 @@ def load(path: str | os.PathLike[str], *, losses: UserLosses | None = None) -> A
         path: The directory that `save` wrote.
         losses: Losses of your own by name (the class, or an instance), where the model was fitted with one.
     """
+    return load_described(path, losses=losses)[0]
+
+
+def load_described(
+    path: str | os.PathLike[str], *, losses: UserLosses | None = None
+) -> tuple[Any, ModelFileDocument]:
+    """Load a saved estimator together with its `model.json`, from one reading of the files.
+
+    Args:
+        path: The directory that `save` wrote.
+        losses: As for `load`.
+    """
     planned: list[ModelFileDocument] = []
 
     def plan(content: dict[str, Any]) -> dict[str, TensorSpec]:
         planned.append(_checked(content, path))
         return dict(planned[-1].estimator.tensors())
 
-    tensors = read_bundle(path, plan)
-    return stored_estimator(planned[-1].estimator, tensors, losses or {})
+    bundle = read_timed_bundle(path, plan)
+    return stored_estimator(planned[-1].estimator, bundle, losses or {}), planned[-1]
 
 
 def describe(path: str | os.PathLike[str]) -> ModelFileDocument:

@@ -175,9 +175,7 @@ def _training_summary(estimator: Any) -> Any:  # noqa: ANN401 - JSON values
     ]
     return {
         "stages": [
-            {"stage": history.stage, "steps": history.n_steps, "seconds": round(history.wall_clock, 3)}
-            for history in histories
-            if history is not None
+            {"stage": history.stage, "steps": history.n_steps} for history in histories if history is not None
         ],
         "members": estimator.n_members,
         "seed": estimator.seed_,

@@ -12,19 +12,27 @@ __all__ = ["PersistentEstimator"]
 class PersistentEstimator:
     """Mixin of all estimators of quasiratio."""
 
-    def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        notes: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> None:
         """Write the fitted estimator to a directory that `qr.load` reads.
 
-        `model.json` is readable and `weights.safetensors` holds the tensors; nothing is pickled. An older
-        model at the same place is replaced in one step; any other directory is left alone.
+        `model.json` is readable and `weights.safetensors` holds the tensors; nothing is pickled. The same data and
+        seed give the same bytes: the times of the training stand in `times.json`. A directory with other files
+        in it is left alone.
 
         Args:
             path: The directory; the one above it must exist.
             notes: JSON values to keep with the model, such as how the events were selected.
+            overwrite: Replace, in one step, a model that is there already.
         """
         from quasiratio.estimators.model_files import save  # noqa: PLC0415 - it imports all estimators
 
-        save(self, path, notes=notes)  # type: ignore[arg-type]
+        save(self, path, notes=notes, overwrite=overwrite)  # type: ignore[arg-type]
 
     def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
         """Write the fitted estimator as one ONNX graph: raw features in, result out.

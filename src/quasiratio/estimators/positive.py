@@ -21,12 +21,18 @@ from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.persistent import PersistentEstimator
-from quasiratio.estimators.training_data import LabelledEvents, checked_features, split_validation
+from quasiratio.estimators.training_data import (
+    LabelledEvents,
+    checked_features,
+    event_weights,
+    split_validation,
+)
 from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
 from quasiratio.losses import Bce
 from quasiratio.ratios import DirectModel
 from quasiratio.sample import WeightedSample
 from quasiratio.training import Pool, RatioObjective, TrainingHistory
+from quasiratio.wording import percent
 
 __all__ = ["PositiveReport", "PositiveReweighter", "Resampled"]
 
@@ -104,13 +110,18 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
 
     on_negative_density: Literal["keep-sign", "refuse"] = "keep-sign"
 
-    def fit(self, X: Any, sample_weight: npt.ArrayLike) -> Self:  # noqa: ANN401
-        """Learn where weights are positive, from one signed sample with a positive sum."""
+    def fit(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+        """Learn where weights are positive, from one signed sample with a positive sum.
+
+        Args:
+            X: Events; a `WeightedSample` brings its weights.
+            sample_weight: Signed weights, else those of the sample.
+        """
         if self.on_negative_density not in ("keep-sign", "refuse"):
             msg = f"Got on_negative_density = {self.on_negative_density!r}; expected 'keep-sign' or 'refuse'."
             raise InvalidInputError(msg)
         features = checked_features(self, X, reset=True)
-        weights = np.array(WeightedSample(np.zeros(len(features)), sample_weight).weights)
+        weights = _signed_weights(X, sample_weight, len(features))
         total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
         self._checked_settings(len(features))
         self.seed_ = self._new_seed()
@@ -134,7 +145,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         self.report_ = self._report(features, weights, new_weights * self.scale_)
         if self.report_.negative_density_fraction > 0:
             msg = (
-                f"The density is negative over {self.report_.negative_density_fraction:.2%} of the absolute "
+                f"The density is negative over {percent(self.report_.negative_density_fraction)} of the absolute "
                 "weight, where no weight can be positive; "
             )
             if self.on_negative_density == "refuse":
@@ -143,7 +154,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
             warnings.warn(msg + "negative weights are kept there.", NegativeDensityWarning, stacklevel=2)
         return self
 
-    def predict_weights(self, X: Any, sample_weight: npt.ArrayLike) -> Any:  # noqa: ANN401
+    def predict_weights(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Any:  # noqa: ANN401
         r"""Return the new weights $s\,|w|\,(2 g(x) - 1)$; their sum over the fitted sample is unchanged.
 
         They come as the events did: a pandas series with the index of a frame, an awkward array for awkward
@@ -151,13 +162,18 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         """
         check_is_fitted(self, "scale_")
         features = checked_features(self, X, reset=False)
-        return as_kind_of(X, self._new_weights(features, sample_weight), name="weight")
+        weights = _signed_weights(X, sample_weight, len(features))
+        return as_kind_of(X, self._new_weights(features, weights), name="weight")
 
-    def _new_weights(self, features: npt.NDArray[np.float32], sample_weight: npt.ArrayLike) -> FloatArray:
-        abs_weights = np.abs(WeightedSample(np.zeros(len(features)), sample_weight).weights)
-        return self.scale_ * abs_weights * self._asymmetry(features)
+    def _new_weights(self, features: npt.NDArray[np.float32], weights: FloatArray) -> FloatArray:
+        return self.scale_ * np.abs(weights) * self._asymmetry(features)
 
-    def resample(self, X: Any, sample_weight: npt.ArrayLike, rng: np.random.Generator) -> Resampled:  # noqa: ANN401
+    def resample(
+        self,
+        X: Any,  # noqa: ANN401
+        sample_weight: npt.ArrayLike | None,
+        rng: np.random.Generator,
+    ) -> Resampled:
         r"""Keep events at random, so that sums of weights *and* of squared weights stay what they were.
 
         An event stays with probability $(2g-1)^2$ and gets the weight $|w|/(2g-1)$. In every region of the
@@ -167,7 +183,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         """
         check_is_fitted(self, "scale_")
         features = checked_features(self, X, reset=False)
-        abs_weights = np.abs(WeightedSample(np.zeros(len(features)), sample_weight).weights)
+        abs_weights = np.abs(_signed_weights(X, sample_weight, len(features)))
         asymmetry = self._asymmetry(features)
         kept = np.flatnonzero(rng.random(len(features)) < asymmetry**2)
         return Resampled(kept, abs_weights[kept] / asymmetry[kept])
@@ -230,3 +246,11 @@ def _train_once(fit: Fit) -> Trained:
     network = fit.network(1, start=float(np.log(share / (1.0 - share))))
     model = DirectModel(fit.scaling, network, fit.n_members, Bce())
     return Trained(model, *fit.train(model.network, RatioObjective(Bce()), pools[:1], pools[1:]))
+
+
+def _signed_weights(X: Any, sample_weight: npt.ArrayLike | None, n_events: int) -> FloatArray:  # noqa: ANN401
+    """Return the weights, and refuse to take them for one: then nothing would be negative."""
+    if sample_weight is None and not isinstance(X, WeightedSample):
+        msg = "Got no weights; expected signed weights. Give them as sample_weight, or the events as a WeightedSample."
+        raise InvalidInputError(msg)
+    return event_weights(X, sample_weight, n_events)

@@ -94,6 +94,10 @@ def make_positive_file(
             "free. Choose another with --weight-name."
         )
         raise InvalidInputError(msg)
+    metadata = {"quasiratio": {"weight": weight}}
+    new_file = create_table(
+        output, tree=tree, inputs=[table], metadata=metadata
+    )  # checks names, writes nothing
     sample = read_sample(table, features=features, weight=weight, selection=selection)
     sample.require_positive_sum("sample")
     reweighter.fit(sample, sample.weights)
@@ -108,9 +112,7 @@ def make_positive_file(
         new_weights[drawn.kept] = drawn.weights
     condition = parse_expression(selection) if selection else None
     n_read = 0
-    with create_table(
-        output, tree=tree, inputs=[table], metadata={"quasiratio": {"weight": weight}}
-    ) as writer:
+    with new_file as writer:
         for chunk in table.chunks(selection=condition):
             n_events = len(next(iter(chunk.values())))
             here = slice(n_read, n_read + n_events)

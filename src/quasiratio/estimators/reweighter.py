@@ -16,6 +16,7 @@ from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
+from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.sample import WeightedSample
 
@@ -65,7 +66,14 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         original_weight: npt.ArrayLike | None = None,
         target_weight: npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn the ratio of `target` to `original`; weights may have either sign."""
+        """Learn the ratio of `target` to `original`; weights may have either sign.
+
+        Args:
+            original: The sample to reweight.
+            target: What it should look like.
+            original_weight: Signed weights; when left out those of a `WeightedSample`, else all one.
+            target_weight: The same for the target.
+        """
         if self.total not in ("target", "original"):
             msg = f"Got total = {self.total!r}; expected 'target' or 'original'."
             raise InvalidInputError(msg)
@@ -74,23 +82,14 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError(msg)
         original_sample = WeightedSample(original, original_weight)
         target_sample = WeightedSample(target, target_weight)
-        if original_sample.names != target_sample.names:
-            msg = (
-                f"Got the features {list(original_sample.names)} in the original and "
-                f"{list(target_sample.names)} in the target; expected the same names in the same order."
-            )
-            raise InvalidInputError(msg)
-        features = np.concatenate([original_sample.features, target_sample.features])
-        weights = np.concatenate([original_sample.weights, target_sample.weights])
-        labels = np.repeat([0, 1], [len(original_sample), len(target_sample)])
-        self.fingerprint_ = data_fingerprint(original_sample.names, features, labels == 1, weights)
-        folds = fold_of_events(features, self.n_folds)
+        events, labels = stacked_samples(original_sample, target_sample, role="original")
+        self.fingerprint_ = data_fingerprint(events.names, events.features, labels == 1, events.weights)
+        folds = fold_of_events(events.features, self.n_folds)
         self.ratios_ = []
         for fold in range(self.n_folds):
             seen = (folds != fold) if self.n_folds > 1 else np.ones(len(folds), dtype=bool)
             estimator = clone(self.ratio if self.ratio is not None else SignResolvedRatio())
-            frame = WeightedSample(features[seen], names=original_sample.names)
-            self.ratios_.append(estimator.fit(frame, labels[seen], sample_weight=weights[seen]))
+            self.ratios_.append(estimator.fit(events[seen], labels[seen]))
         ratio = self.predict_ratio(original_sample)
         wanted = target_sample if self.total == "target" else original_sample
         reweighted_sum = float(original_sample.weights @ ratio)

@@ -22,6 +22,7 @@ from quasiratio.estimators.trials import TrialReport
 from quasiratio.ratios import RatioModel, SignFloors
 from quasiratio.ratios.ratio_model import RatioPredictions
 from quasiratio.training import TrainingHistory, TrainingSettings
+from quasiratio.wording import percent
 
 __all__ = ["SingleModelRatio", "TrainedModel"]
 
@@ -162,7 +163,7 @@ class SingleModelRatio(RatioEstimator):
             return
         device = self.model_.scaling.mean.device
         fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        below = [f"{n!r} ({f:.2%})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
+        below = [f"{n!r} ({percent(f)})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
         if below:
             msg = (
                 f"Some values of {', '.join(below)} lie below the smallest value of the training data, where "

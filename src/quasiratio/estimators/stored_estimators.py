@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.positive import PositiveReport, PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
@@ -43,10 +45,11 @@ from quasiratio.estimators.stored_reports import (
     trials_document,
 )
 from quasiratio.persistence import fitted_documents as documents
+from quasiratio.persistence.bundle import Bundle
 from quasiratio.persistence.document import as_measured, from_measured
 from quasiratio.persistence.report_documents import FeaturesDocument, PositiveReportDocument
 
-__all__ = ["fitted_document", "fitted_tensors", "stored_estimator"]
+__all__ = ["fitted_document", "fitted_tensors", "fitted_times", "stored_estimator"]
 
 _SINGLE: dict[type[SingleModelRatio], type[documents.SingleModelPart]] = {
     DirectRatio: documents.DirectDocument,
@@ -130,14 +133,31 @@ def fitted_tensors(estimator: Any, prefix: str = "") -> Arrays:  # noqa: ANN401 
     return tensors
 
 
-def stored_estimator(document: Any, tensors: Arrays, losses: UserLosses, prefix: str = "") -> Any:  # noqa: ANN401
-    """Make a fitted estimator from its document and its tensors."""
+def fitted_times(estimator: Any, prefix: str = "") -> dict[str, list[float]]:  # noqa: ANN401 - any of ours
+    """Return the wall-clock times of every training by the name of its history."""
+    if isinstance(estimator, Reweighter):
+        parts = [(f"{prefix}folds.{number}.", ratio) for number, ratio in enumerate(estimator.ratios_)]
+    elif isinstance(estimator, AutoRatio):
+        candidates = enumerate(estimator.candidates_.values())
+        parts = [(f"{prefix}candidates.{number}.", candidate) for number, candidate in candidates]
+    else:
+        named = {
+            "history.": estimator.history_,
+            "tuning_history.": getattr(estimator, "tuning_history_", None),
+        }
+        return {f"{prefix}{name}": one.seconds for name, one in named.items() if one is not None}
+    return {name: seconds for place, part in parts for name, seconds in fitted_times(part, place).items()}
+
+
+def stored_estimator(document: Any, bundle: Bundle, losses: UserLosses, prefix: str = "") -> Any:  # noqa: ANN401
+    """Make a fitted estimator from its document, its tensors and its times."""
+    tensors = bundle.tensors
     estimator = with_parameters(document.kind, document.parameters, losses)
     estimator.fingerprint_ = stored_fingerprint(document.fingerprint)
     if isinstance(document, documents.ReweighterDocument):
         estimator.scale_ = document.scale
         estimator.ratios_ = [
-            stored_estimator(ratio, tensors, losses, f"{prefix}folds.{number}.")
+            stored_estimator(ratio, bundle, losses, f"{prefix}folds.{number}.")
             for number, ratio in enumerate(document.ratios)
         ]
         return estimator
@@ -153,7 +173,7 @@ def stored_estimator(document: Any, tensors: Arrays, losses: UserLosses, prefix:
         estimator.stack_weights_ = np.array([candidate.weight for candidate in document.candidates])
         estimator.candidates_ = {
             candidate.name: stored_estimator(
-                candidate.estimator, tensors, losses, f"{prefix}candidates.{number}."
+                candidate.estimator, bundle, losses, f"{prefix}candidates.{number}."
             )
             for number, candidate in enumerate(document.candidates)
         }
@@ -166,14 +186,14 @@ def stored_estimator(document: Any, tensors: Arrays, losses: UserLosses, prefix:
         else stored_model(document.model, tensors, f"{prefix}network.", losses, device)
     )
     estimator.history_ = (
-        None if document.history is None else stored_history(document.history, tensors, f"{prefix}history.")
+        None if document.history is None else stored_history(document.history, bundle, f"{prefix}history.")
     )
     if isinstance(document, documents.PositiveDocument):
         estimator.flattens_, estimator.scale_ = document.flattens, document.scale
         estimator.trials_ = stored_trials(document.trials)
         estimator.report_ = PositiveReport(**measured_numbers(document.report))
         return estimator
-    _restore_single(estimator, document, tensors, prefix)
+    _restore_single(estimator, document, bundle, prefix)
     return estimator
 
 
@@ -189,13 +209,13 @@ def _restore_assumptions(estimator: Any, document: documents.RatioPart) -> None:
 def _restore_single(
     estimator: Any,  # noqa: ANN401 - one with a single model
     document: documents.SingleModelPart,
-    tensors: Arrays,
+    bundle: Bundle,
     prefix: str,
 ) -> None:
     """Set what estimators with one model have besides it, as a fit does."""
     tuning = document.tuning_history
     estimator.tuning_history_ = (
-        None if tuning is None else stored_history(tuning, tensors, f"{prefix}tuning_history.")
+        None if tuning is None else stored_history(tuning, bundle, f"{prefix}tuning_history.")
     )
     estimator.normalization_ = document.normalization
     estimator.member_normalizations_ = np.array(document.member_normalizations)
@@ -218,11 +238,7 @@ def _restore_single(
 
 def _available(name: str) -> torch.device:
     """Return the device of the fit, or the processor where this machine has no such device."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError):
+        return usable_device(name)
+    except InvalidInputError:
         return torch.device("cpu")
-    return device

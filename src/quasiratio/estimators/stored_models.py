@@ -12,6 +12,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.stored_losses import UserLosses, loss_document, stored_loss
 from quasiratio.losses import RatioLoss
 from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.persistence.bundle import Bundle
 from quasiratio.persistence.document import as_measured
 from quasiratio.persistence.model_documents import (
     DirectModelDocument,
@@ -169,7 +170,7 @@ def history_document(history: TrainingHistory) -> HistoryDocument:
         best_epoch=[int(epoch) for epoch in history.best_epoch],
         diverged=[bool(flag) for flag in history.diverged],
         n_steps=int(history.n_steps),
-        seconds=as_measured(history.wall_clock),
+        seconds=as_measured(np.nan),  # another each time; the times stand beside the model
         best_validation_loss=[as_measured(loss) for loss in history.kept_loss],
     )
 
@@ -180,21 +181,22 @@ def history_tensors(history: TrainingHistory, prefix: str) -> Arrays:
     return {
         f"{prefix}steps": np.array(history.steps, dtype=np.int64),
         f"{prefix}learning_rate": np.array(history.learning_rate, dtype=np.float64),
-        f"{prefix}seconds": np.array(history.seconds, dtype=np.float64),
+        f"{prefix}seconds": np.full(len(history), np.nan),
         f"{prefix}train_loss": np.array(history.train_loss, dtype=np.float64).reshape(shape),
         f"{prefix}validation_loss": np.array(history.validation_loss, dtype=np.float64).reshape(shape),
     }
 
 
-def stored_history(document: HistoryDocument, tensors: Arrays, prefix: str) -> TrainingHistory:
-    """Make a history from its document and its tensors."""
+def stored_history(document: HistoryDocument, bundle: Bundle, prefix: str) -> TrainingHistory:
+    """Make a history from its document, its tensors and its times; older models have these among the tensors."""
+    tensors, seconds = bundle.tensors, bundle.times.get(prefix, [])
     return TrainingHistory(
         stage=document.stage,
         steps=tensors[f"{prefix}steps"].tolist(),
         train_loss=[np.array(row) for row in tensors[f"{prefix}train_loss"]],
         validation_loss=[np.array(row) for row in tensors[f"{prefix}validation_loss"]],
         learning_rate=tensors[f"{prefix}learning_rate"].tolist(),
-        seconds=tensors[f"{prefix}seconds"].tolist(),
+        seconds=seconds if len(seconds) == document.n_epochs else tensors[f"{prefix}seconds"].tolist(),
         best_epoch=np.array(document.best_epoch, dtype=np.int64),
         diverged=np.array(document.diverged, dtype=np.bool_),
     )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.wording import percent
+
 __all__ = ["SupportDiagnostic", "diagnose_support"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -43,13 +45,13 @@ class SupportDiagnostic:
         """
         notable = max(_NOTABLE_FRACTION, 3 * _MIN_REFERENCE_EVENTS / self.n_reference)
         parts = [
-            f"{fraction:.2%} of the target weight lies outside the reference's range of {name!r}"
+            f"{percent(fraction)} of the target weight lies outside the reference's range of {name!r}"
             for name, fraction in self.outside_range.items()
             if fraction > notable
         ]
         if self.beyond_support > notable:
             parts.append(
-                f"{self.beyond_support:.2%} of the target weight has |ratio| above "
+                f"{percent(self.beyond_support)} of the target weight has |ratio| above "
                 f"{self.largest_supported_ratio:.4g}, where only {_MIN_REFERENCE_EVENTS} reference events lie"
             )
         if not parts:

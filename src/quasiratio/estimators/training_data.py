@@ -19,9 +19,11 @@ from quasiratio.sample import WeightedSample
 __all__ = [
     "LabelledEvents",
     "checked_features",
+    "event_weights",
     "labelled_events",
     "split_indices",
     "split_validation",
+    "stacked_samples",
     "warn_about_weights",
 ]
 
@@ -53,11 +55,12 @@ class LabelledEvents:
             if not len(chosen):
                 msg = (
                     f"Got events of one class only, none of the {role}, in the {where} data; expected events "
-                    "of both classes."
+                    "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold."
                 )
                 raise InvalidInputError(msg)
-            total = float(chosen.sum())
-            if not total > 0:
+            with np.errstate(over="ignore"):  # beyond double precision is infinite
+                total = float(chosen.sum())
+            if not 0 < total < np.inf:
                 msg = (
                     f"The weights of the {role} sum to {total or 'zero':.6} in the {where} data; expected a "
                     "positive sum. Check the sign convention of the weights and the selection."
@@ -98,6 +101,42 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
     return np.require(matrix, requirements="W")  # samples are frozen, and torch takes no read-only arrays
 
 
+def event_weights(features: Any, weights: Any, n_events: int) -> npt.NDArray[np.float64]:  # noqa: ANN401
+    """Return the weights that were given, else those of the sample, else ones."""
+    if weights is None and isinstance(features, WeightedSample):
+        weights = features.weights
+    return np.array(WeightedSample(np.zeros(n_events), weights).weights)
+
+
+def stacked_samples(
+    reference: WeightedSample, target: WeightedSample, *, role: str = "reference"
+) -> tuple[WeightedSample, npt.NDArray[np.int64]]:
+    """Join two samples into the arguments of `fit`: all events with their weights, and a label for each.
+
+    Args:
+        reference: Events of label 0.
+        target: Events of label 1.
+        role: What the first sample is called in messages.
+
+    Example:
+        >>> events, labels = stacked_samples(WeightedSample([1.0, 2.0]), WeightedSample([3.0], [-1.0]))
+        >>> events.weights.tolist(), labels.tolist()
+        ([1.0, 1.0, -1.0], [0, 0, 1])
+    """
+    if reference.names != target.names:
+        msg = (
+            f"Got the features {list(reference.names)} in the {role} and {list(target.names)} in the target; "
+            "expected the same names in the same order."
+        )
+        raise InvalidInputError(msg)
+    events = WeightedSample.adopt(
+        np.concatenate([reference.features, target.features]),
+        np.concatenate([reference.weights, target.weights]),
+        reference.names,
+    )
+    return events, np.repeat([0, 1], [len(reference), len(target)])
+
+
 def labelled_events(
     estimator: BaseEstimator,
     features: Any,  # noqa: ANN401
@@ -113,7 +152,7 @@ def labelled_events(
         msg = "This estimator requires y to be passed, but the target y is None; expected 0 and 1 per event."
         raise InvalidInputError(msg)
     label_array = _checked_labels(np.asarray(labels), len(matrix))
-    weight_array = np.array(WeightedSample(np.zeros(len(matrix)), weights).weights)
+    weight_array = event_weights(features, weights, len(matrix))
     events = LabelledEvents(matrix, label_array, weight_array)
     events.require_positive_sums(where)
     return events

@@ -5,7 +5,7 @@ What to use when:
 - `read_sample`: features and weights of a file as a `WeightedSample`, to fit or to evaluate.
 - `open_table`, then `Table.chunks`: events in chunks, for files larger than memory.
 - `create_table`: write a new file chunk by chunk; `read_metadata` returns what was stored with it.
-- `default_features`, `resolve_features`: which columns are features.
+- `default_features`, `resolve_features`, `weight_columns`: which columns are features, and which look like weights.
 - `parse_expression`: arithmetic of columns, for weights and selections.
 """
 
@@ -16,6 +16,7 @@ from quasiratio.io.features import default_features, resolve_features
 from quasiratio.io.opening import open_table, read_metadata
 from quasiratio.io.samples import read_sample
 from quasiratio.io.table import Table
+from quasiratio.io.weight_names import weight_columns
 
 __all__ = [
     "Column",
@@ -29,4 +30,5 @@ __all__ = [
     "read_metadata",
     "read_sample",
     "resolve_features",
+    "weight_columns",
 ]

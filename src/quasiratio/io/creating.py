@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from quasiratio.io.parquet_sink import ParquetSink
 from quasiratio.io.root_sink import RootSink
 from quasiratio.io.table import Table
 from quasiratio.io.table_sink import Compression, TableSink, column_of
+from quasiratio.scratch import scratch_path
 
 __all__ = ["TableWriter", "create_table"]
 
@@ -51,7 +51,8 @@ class TableWriter:
 
     def __enter__(self) -> Self:
         with _writing(self.path):
-            self._directory = Path(tempfile.mkdtemp(dir=self.path.parent, prefix=".quasiratio-"))
+            self._directory = scratch_path(self.path.parent)
+            self._directory.mkdir(mode=0o700)
             try:
                 self._sink = self._open(self._directory / f"part{self.path.suffix}")
             except BaseException:

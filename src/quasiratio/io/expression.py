@@ -19,8 +19,10 @@ from quasiratio.io.expression_syntax import (
     OPERATORS,
     ParsedText,
     error_at,
+    one_line,
     parse_text,
 )
+from quasiratio.wording import shortened
 
 __all__ = ["Expression", "parse_expression"]
 
@@ -85,8 +87,8 @@ class Expression:
         mask = values.astype(np.bool_, copy=False)
         if values.dtype != np.bool_:
             msg = (
-                f"Got the selection {self.text!r}, which is a number; expected a condition. "
-                f"Compare it with something, as in '({self.text}) > 0'."
+                f"Got the selection {shortened(self.text)!r}, which is a number; expected a condition. "
+                f"Compare it with something, as in '({shortened(self.text)}) > 0'."
             )
             raise InvalidInputError(msg)
         return mask
@@ -161,7 +163,7 @@ def parse_expression(text: str | Expression) -> Expression:
     """
     if isinstance(text, Expression):
         return text
-    stripped = " ".join(text.split()) if "`" not in text else text.strip()
+    stripped = one_line(text)
     if not stripped:
         msg = "Got an empty expression; expected arithmetic of column names, such as 'w_gen * w_pu'."
         raise InvalidInputError(msg)

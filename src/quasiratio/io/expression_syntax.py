@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.wording import shortened
 
-__all__ = ["COMPARISONS", "FUNCTIONS", "OPERATORS", "ParsedText", "error_at", "parse_text"]
+__all__ = ["COMPARISONS", "FUNCTIONS", "OPERATORS", "ParsedText", "error_at", "one_line", "parse_text"]
 
 OPERATORS: dict[type[ast.operator], Callable[..., Any]] = {
     ast.Add: np.add,
@@ -95,6 +96,9 @@ def parse_text(text: str) -> ParsedText:
         raise error_at(
             text, foreign.start(), f"{foreign[0]!r} is not known here; write {_OURS[foreign[0]]!r}"
         )
+    if "#" in source:  # for Python the beginning of a comment
+        problem = "'#' may stand in names in backticks only; write the column as `name`"
+        raise error_at(text, source.index("#"), problem)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about style: what matters is refused below
@@ -119,7 +123,22 @@ def error_at(text: str, position: int, problem: str) -> InvalidInputError:
     """
     rest = text[position : position + 20]
     where = f"at character {position + 1} ({rest!r})" if rest else "at the end"
-    return InvalidInputError(f"Got the expression {text!r} with an error {where}: {problem.rstrip('.')}.")
+    return InvalidInputError(
+        f"Got the expression {shortened(text)!r} with an error {where}: {problem.rstrip('.')}."
+    )
+
+
+def one_line(text: str) -> str:
+    r"""Return the text with single blanks for white space, but as it is within backticks.
+
+    Example:
+        >>> one_line(" a *\n `b  c` ")
+        'a * `b  c`'
+    """
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(
+        part if index % 2 else re.sub(r"\s+", " ", part) for index, part in enumerate(parts)
+    ).strip()
 
 
 def _position(source: str, node: ast.AST) -> int:

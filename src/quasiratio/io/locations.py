@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quasiratio.errors import InvalidInputError
 
-__all__ = ["SUFFIXES", "Location", "Spec", "locate", "suffix_of"]
+__all__ = ["SUFFIXES", "Location", "Spec", "locate", "named_twice", "suffix_of"]
 
 Spec = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 SUFFIXES = (".root", ".parquet", ".npz")
@@ -103,6 +103,9 @@ def _checked(path: str, named_tree: str | None, tree: str | None) -> Location:
         msg = f"Got the directory {path!r}; expected a {_LISTED} file. Name a file in it, or a pattern such as '*.root'."
         raise InvalidInputError(msg)
     suffix = suffix_of(path)
+    if not Path(path).is_file():  # opening a pipe would wait for somebody to write into it
+        msg = f"Got {path!r}, which is no regular file but a pipe, socket or device; expected a {_LISTED} file. Copy it."
+        raise InvalidInputError(msg)
     if named_tree == "":
         msg = f"Got {path + ':'!r} without a tree after the colon; expected '{path}:tree', or no colon."
         raise InvalidInputError(msg)
@@ -115,6 +118,12 @@ def _require_distinct(locations: list[Location]) -> None:
     for location in locations:
         key = (location.path.resolve(), location.tree)
         if key in seen:
-            msg = f"Got the file {str(location.path)!r} twice; expected each once. Its events would count double."
-            raise InvalidInputError(msg)
+            raise named_twice(location.path)
         seen.add(key)
+
+
+def named_twice(path: Path) -> InvalidInputError:
+    """Return the error about events that would be read twice."""
+    return InvalidInputError(
+        f"Got the file {str(path)!r} twice; expected each once. Its events would count double."
+    )

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, LargeFileError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.damage import reading
 from quasiratio.io.table_file import Chunk
@@ -25,6 +25,7 @@ METADATA_MEMBER = "_metadata.npy"
 
 _MAX_METADATA_BYTES = 64_000_000
 _BLOCK_BYTES = 1 << 20
+_LARGE_BYTES, _LARGE_FACTOR = 1_000_000_000, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +71,13 @@ class NpzFile:
                 return dict(json.loads(str(np.frombuffer(stream.read(dtype.itemsize), dtype)[0])))
 
 
-def open_npz_file(path: Path) -> NpzFile:
+def open_npz_file(path: Path, *, allow_large: bool = False) -> NpzFile:
     """Read the headers of all members, and check that they are columns of one table."""
     columns = {}
     lengths = {}
     with reading(str(path), "NPZ"), zipfile.ZipFile(path) as archive:
+        if not allow_large:
+            _require_expected_size(path, archive)
         for member in archive.namelist():
             if member == METADATA_MEMBER:
                 continue
@@ -122,7 +125,22 @@ def _read_header(stream: IO[bytes], name: str, path: str) -> tuple[int, np.dtype
             "per event. Write its columns as separate arrays."
         )
         raise InvalidInputError(msg)
+    if type(shape[0]) is not int or shape[0] < 0:
+        msg = f"Got the array {name!r} of shape {shape} in {path!r}; expected a number of events. Write the file again."
+        raise InvalidInputError(msg)
     return shape[0], dtype
+
+
+def _require_expected_size(path: Path, archive: zipfile.ZipFile) -> None:
+    """Raise where little data would become more than a gigabyte, as no measured numbers do."""
+    n_bytes = sum(member.file_size for member in archive.infolist())
+    size = path.stat().st_size
+    if n_bytes > max(_LARGE_BYTES, _LARGE_FACTOR * size):
+        msg = (
+            f"Got {str(path)!r} of {size / 1e6:.1f} MB, whose columns unpack to {n_bytes / 1e9:.1f} GB; expected a file "
+            "that does not grow as much. Give allow_large=True if that is what it holds."
+        )
+        raise LargeFileError(msg)
 
 
 def _read_values(stream: IO[bytes], dtype: np.dtype[Any], n_events: int) -> npt.NDArray[Any]:

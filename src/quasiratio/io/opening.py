@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.locations import Location, Spec, locate
+from quasiratio.io.locations import Location, Spec, locate, named_twice
 from quasiratio.io.npz_file import open_npz_file
 from quasiratio.io.parquet_file import open_parquet_file
 from quasiratio.io.root_file import open_root_file
@@ -15,14 +16,16 @@ from quasiratio.io.table_file import TableFile
 __all__ = ["open_table", "read_metadata"]
 
 
-def open_table(spec: Spec, *, tree: str | None = None) -> Table:
+def open_table(spec: Spec, *, tree: str | None = None, allow_large: bool = False) -> Table:
     """Open files as one table; nothing but their headers is read.
 
     Args:
         spec: A path to a `.root`, `.parquet` or `.npz` file, `file.root:tree`, a glob such as
             `"data/*.root:events"`, or a list of those. Several files are one long table, and must have the
             same columns of the same types.
-        tree: The tree of ROOT files whose path names none; needed where a file has several.
+        tree: The tree of ROOT files whose path names none; needed where a file has several. A cycle may
+            follow, as in `"events;1"`; without one the newest is meant.
+        allow_large: Open `.npz` files also where a small file would unpack to gigabytes.
 
     Example:
         >>> import tempfile, numpy as np
@@ -32,7 +35,9 @@ def open_table(spec: Spec, *, tree: str | None = None) -> Table:
         ...     open_table(f"{directory}/part*.npz").n_events
         4
     """
-    return Table(tuple(_open(location) for location in locate(spec, tree=tree)))
+    files = [_open(location, allow_large=allow_large) for location in locate(spec, tree=tree)]
+    _require_distinct(files)
+    return Table(tuple(files))
 
 
 def read_metadata(spec: Spec) -> dict[str, Any]:
@@ -54,7 +59,20 @@ def read_metadata(spec: Spec) -> dict[str, Any]:
     return table.files[0].metadata()
 
 
-def _open(location: Location) -> TableFile:
+def _open(location: Location, *, allow_large: bool) -> TableFile:
     if location.suffix == ".root":
         return open_root_file(location.path, location.tree)
-    return (open_parquet_file if location.suffix == ".parquet" else open_npz_file)(location.path)
+    if location.suffix == ".parquet":
+        return open_parquet_file(location.path)
+    return open_npz_file(location.path, allow_large=allow_large)
+
+
+def _require_distinct(files: list[TableFile]) -> None:
+    """Raise where one tree was named twice: once by its name and once not, with its cycle and without."""
+    seen: dict[tuple[Path, str], set[str]] = {}
+    for file in files:
+        tree, _, cycle = file.source.removeprefix(f"{file.path}:").partition(";")
+        cycles = seen.setdefault((file.path.resolve(), tree), set())
+        if cycles and (not cycle or {cycle, ""} & cycles):
+            raise named_twice(file.path)
+        cycles.add(cycle)

@@ -101,7 +101,7 @@ class RootSink:
 
 def _is_writable(column: Column, values: Any) -> bool:  # noqa: ANN401 - NumPy or awkward
     if column.kind == "text":
-        return True
+        return is_awkward(values) or values.dtype.kind != "S"  # bytes are in no particular encoding
     is_known_number = column.dtype.kind in "fiub" and column.dtype.itemsize <= 8
     return is_known_number and not (column.kind == "other" and is_awkward(values))
 

@@ -14,7 +14,9 @@ from quasiratio.io.features import default_features, resolve_features
 from quasiratio.io.locations import Spec
 from quasiratio.io.opening import open_table
 from quasiratio.io.table import Table
+from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import shortened
 
 __all__ = ["read_sample"]
 
@@ -26,6 +28,7 @@ def read_sample(
     weight: str | Expression | None = None,
     selection: str | Expression | None = None,
     tree: str | None = None,
+    allow_large: bool = False,
 ) -> WeightedSample:
     """Read features and signed weights of all (selected) events.
 
@@ -34,9 +37,11 @@ def read_sample(
     Args:
         spec: What `open_table` takes, or a table.
         features: Names, elements (`jet_pt[0]`) or glob patterns; by default those of `default_features`.
-        weight: An expression such as `"w_gen * w_pu"`; all one when left out.
+        weight: An expression such as `"w_gen * w_pu"`. May be left out where no column is named like a weight;
+            `"1"` leaves the events unweighted whatever the columns are called.
         selection: A condition such as `"pt > 30 and abs(eta) < 2.5"`; all events when left out.
         tree: The tree of ROOT files whose path names none.
+        allow_large: As for `open_table`.
 
     Example:
         >>> import tempfile, numpy as np
@@ -45,7 +50,7 @@ def read_sample(
         ...     read_sample(f"{directory}/a.npz", weight="w", selection="pt < 45")
         WeightedSample(2 events, features ['pt'], sum of weights 2, negative fraction 0)
     """
-    table = spec if isinstance(spec, Table) else open_table(spec, tree=tree)
+    table = spec if isinstance(spec, Table) else open_table(spec, tree=tree, allow_large=allow_large)
     if table.n_events == 0:
         msg = f"Got {table.label!r}, which has no events; expected at least one. Check what wrote it."
         raise InvalidInputError(msg)
@@ -56,6 +61,7 @@ def read_sample(
         names = default_features([table], weighting, condition)
     else:
         names = resolve_features(features, [table])
+    require_named_weight(table, weight)
     sample = _Filling(table, names, weighting)
     for chunk in table.chunks([*names, *(weighting.names if weighting else ())], selection=condition):
         sample.append(chunk)
@@ -101,14 +107,14 @@ class _Filling:
     def finished(self, selection: Expression | None) -> WeightedSample:
         if self.n_filled == 0 and selection is not None:
             msg = (
-                f"Got the selection {selection.text!r}, which keeps none of the {self.table.n_events} events of "
+                f"Got the selection {shortened(selection.text)!r}, which keeps none of the {self.table.n_events} events of "
                 f"{self.table.label!r}; expected at least one. Loosen it, or check its units and signs."
             )
             raise InvalidInputError(msg)
         if self.n_bad.any():
             raise nonfinite_features(dict(zip(self.names, self.n_bad.tolist(), strict=True)))
         if self.n_bad_weights and self.weight is not None:
-            raise nonfinite_weights(self.n_bad_weights, f"the expression {self.weight.text!r}")
+            raise nonfinite_weights(self.n_bad_weights, f"the expression {shortened(self.weight.text)!r}")
         if self.n_filled < len(self.weights):
             self.features.resize((self.n_filled, len(self.names)), refcheck=False)
             self.weights.resize(self.n_filled, refcheck=False)

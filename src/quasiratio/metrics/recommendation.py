@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quasiratio.metrics.overlap import FeatureOverlap
 from quasiratio.metrics.weights import WeightDiagnostics
+from quasiratio.wording import percent
 
 __all__ = ["Recommendation", "recommend_method"]
 
@@ -69,7 +70,7 @@ def recommend_method(
     if not signed:
         reason = "no weight is negative, so that the risk of the ordinary classifier is bounded below"
         return Recommendation("direct", "bce", reason, cautions)
-    which = " and ".join(f"{fraction:.2%} of the {role}'s" for role, fraction in signed.items())
+    which = " and ".join(f"{percent(fraction)} of the {role}'s" for role, fraction in signed.items())
     reason = f"{which} weights are negative, and its risk is bounded below whatever the signs of weights and densities"
     return Recommendation("sign-resolved", None, reason, cautions)
 
@@ -89,18 +90,18 @@ def _cautions(samples: dict[str, WeightDiagnostics], overlaps: Sequence[FeatureO
             )
         if weights.largest_share > _DOMINANT_SHARE:
             found.append(
-                f"One event carries {weights.largest_share:.2%} of the absolute weight of the {role}; "
+                f"One event carries {percent(weights.largest_share)} of the absolute weight of the {role}; "
                 "look at the largest weights."
             )
     for feature in overlaps:
         if feature.outside > _NOTABLE_OUTSIDE:
             found.append(
-                f"{feature.outside:.2%} of the target weight lies outside the reference's range of "
+                f"{percent(feature.outside)} of the target weight lies outside the reference's range of "
                 f"{feature.name!r}, where no reweighting can reach."
             )
         elif feature.overlap < _LITTLE_OVERLAP:
             found.append(
-                f"The samples overlap by {feature.overlap:.2%} only in {feature.name!r}; few reference events "
+                f"The samples overlap by {percent(feature.overlap)} only in {feature.name!r}; few reference events "
                 "will carry large ratios."
             )
     return found

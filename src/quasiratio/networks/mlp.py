@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.networks.activations import activate, activation_shares
 from quasiratio.networks.narrow_product import narrow_product
+from quasiratio.wording import shortened
 
 __all__ = ["StackedMlp", "default_hidden_layers"]
 
 _FEW_FEATURES = 4
 _MANY_EVENTS = 400_000
+_COPIES_IN_TRAINING = 4  # parameters, gradients and two moments
 
 
 def default_hidden_layers(n_features: int, n_events: int) -> tuple[int, ...]:
@@ -33,6 +37,26 @@ def default_hidden_layers(n_features: int, n_events: int) -> tuple[int, ...]:
     if n_features <= _FEW_FEATURES:
         return (64, 64)
     return (128, 128, 128) if n_events > _MANY_EVENTS else (64, 64, 64)
+
+
+def _require_memory(n_networks: int, widths: Sequence[int]) -> None:
+    """Raise before the system runs out of memory, or kills the process, for parameters that cannot fit."""
+    n_parameters = n_networks * sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(widths))
+    n_bytes = 4 * _COPIES_IN_TRAINING * n_parameters
+    if n_bytes > _memory_bytes():
+        shown = "x".join(str(width) for width in widths)
+        msg = (
+            f"Got {n_networks} network{'s' if n_networks > 1 else ''} of the widths {shortened(shown)}, whose training "
+            f"needs {n_bytes / 1e9:.3g} GB; expected what fits into memory. Choose smaller hidden_layers or n_members."
+        )
+        raise InvalidInputError(msg)
+
+
+def _memory_bytes() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return math.inf
 
 
 class StackedMlp(nn.Module):
@@ -67,6 +91,7 @@ class StackedMlp(nn.Module):
         self.activation = activation
         self._shares = activation_shares(activation, n_networks)
         widths = [n_inputs, *hidden_layers, n_outputs]
+        _require_memory(n_networks, widths)
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
         for fan_in, fan_out in itertools.pairwise(widths):

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.scratch import scratch_path
 
 __all__ = ["write_directory", "write_file"]
 
@@ -150,7 +150,7 @@ def _sync_directory(path: Path) -> None:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name[:100]}-{secrets.token_hex(8)}.tmp")
+    return scratch_path(path.parent)
 
 
 @contextlib.contextmanager

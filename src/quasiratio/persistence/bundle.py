@@ -1,8 +1,9 @@
-"""A model file: a directory with `model.json` and `weights.safetensors`.
+"""A model file: a directory with `model.json` and `weights.safetensors`, and `times.json` beside them.
 
 The JSON holds a checksum of itself and one of the tensors, so that a damaged or edited file is noticed.
 Neither file can make the reader run code, open another file, or allocate more than the files hold: names and
-shapes of the tensors follow from the document, and are compared with the file before it is read.
+shapes of the tensors follow from the document, and are compared with the file before it is read. Two fits with the
+same seed give the same two files: what the clock said stands in the third, which may be missing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +26,20 @@ from quasiratio.persistence.consistent_files import checked_path, names_inside, 
 from quasiratio.persistence.document import TensorSpec
 from quasiratio.persistence.strict_json import json_checksum, parse_object
 
-__all__ = ["FORMAT_VERSION", "JSON_NAME", "WEIGHTS_NAME", "read_bundle", "read_document", "write_bundle"]
+__all__ = [
+    "FORMAT_VERSION",
+    "JSON_NAME",
+    "TIMES_NAME",
+    "WEIGHTS_NAME",
+    "Bundle",
+    "read_bundle",
+    "read_document",
+    "read_timed_bundle",
+    "write_bundle",
+]
 
 FORMAT_VERSION = 1
-JSON_NAME, WEIGHTS_NAME = "model.json", "weights.safetensors"
+JSON_NAME, WEIGHTS_NAME, TIMES_NAME = "model.json", "weights.safetensors", "times.json"
 _FORMAT = "quasiratio model"
 _MAX_JSON_BYTES = 2**26
 _MAX_HEADER_BYTES = 2**24
@@ -38,13 +49,29 @@ _AGAIN = "Restore it from a copy, or save the model again."
 Tensors = dict[str, npt.NDArray[Any]]
 
 
-def write_bundle(path: str | os.PathLike[str], document: Mapping[str, Any], tensors: Tensors) -> None:
-    """Write a model directory, whole or not at all; an older one at the same place is replaced.
+class Bundle(NamedTuple):
+    """What was read of a model: its tensors, and the times that belong to it, if they are there."""
+
+    tensors: Tensors
+    times: dict[str, list[float]]
+
+
+def write_bundle(
+    path: str | os.PathLike[str],
+    document: Mapping[str, Any],
+    tensors: Tensors,
+    *,
+    times: Mapping[str, list[float]] | None = None,
+    overwrite: bool = True,
+) -> None:
+    """Write a model directory, whole or not at all.
 
     Args:
         path: The directory; nothing but a model may stand there.
         document: JSON values.
         tensors: float32, float64 and int64 arrays.
+        times: Seconds by name, which say nothing of the model and are not part of its checksum.
+        overwrite: Replace a model that is there.
     """
     target = checked_path(path)
     if not os.path.isdir(target.parent):  # noqa: PTH112 - false, not an error, for impossible names
@@ -67,7 +94,14 @@ def write_bundle(path: str | os.PathLike[str], document: Mapping[str, Any], tens
             msg = f"Got a model whose {name} would have {size} bytes; expected at most {limit}."
             raise InvalidInputError(msg)
     files = {WEIGHTS_NAME: weights, JSON_NAME: text}
-    write_directory(target, files, require_replaceable=_require_replaceable)
+    if times:
+        clock = {"model": body["json_sha256"], "seconds": dict(times)}
+        files[TIMES_NAME] = json.dumps(clock).encode("ascii") + b"\n"
+
+    def require_replaceable(place: Path) -> None:
+        _require_replaceable(place, overwrite=overwrite)
+
+    write_directory(target, files, require_replaceable=require_replaceable)
 
 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -79,7 +113,14 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_bundle(
     path: str | os.PathLike[str], planned: Callable[[dict[str, Any]], Mapping[str, TensorSpec]]
 ) -> Tensors:
-    """Read the tensors that belong to the document of a model.
+    """Read the tensors that belong to the document of a model; see `read_timed_bundle`."""
+    return read_timed_bundle(path, planned).tensors
+
+
+def read_timed_bundle(
+    path: str | os.PathLike[str], planned: Callable[[dict[str, Any]], Mapping[str, TensorSpec]]
+) -> Bundle:
+    """Read the tensors that belong to the document of a model, and its times.
 
     Both files are those of one `write_bundle`, also where other processes replace the model meanwhile.
 
@@ -88,12 +129,37 @@ def read_bundle(
         planned: Checks the document, and says which tensors must be there.
 
     Returns:
-        The tensors by name: exactly those of the plan, with its types and shapes.
+        The tensors by name: exactly those of the plan, with its types and shapes; and the times.
     """
-    with opened_together(path, JSON_NAME, WEIGHTS_NAME) as (json_file, weights_file):
+    with opened_together(path, JSON_NAME, WEIGHTS_NAME, optional=TIMES_NAME) as files:
+        json_file, weights_file, *times_file = files
         document = _checked_document(json_file, path)
+        times = _times(times_file[0], json_checksum(_with_format(document))) if times_file else {}
         checksum = document.pop("weights_sha256", None)
-        return _checked_tensors(weights_file, path, checksum, planned(document))
+        return Bundle(_checked_tensors(weights_file, path, checksum, planned(document)), times)
+
+
+def _with_format(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {"format": _FORMAT, "format_version": FORMAT_VERSION, **document}
+
+
+def _times(file: BinaryIO, model: str) -> dict[str, list[float]]:
+    """Return the times, if they are those of this model; nothing depends on them."""
+    try:
+        content = json.loads(sized_content(file, TIMES_NAME, at_least=0, at_most=_MAX_JSON_BYTES))
+        if content["model"] != model:
+            return {}
+        return {str(name): [float(one) for one in values] for name, values in content["seconds"].items()}
+    except (
+        InvalidInputError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ):
+        return {}
 
 
 def _checked_document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -151,8 +217,8 @@ def _described(name: str, tensor: tuple[str, tuple[int, ...]] | None) -> str:
     )
 
 
-def _require_replaceable(path: Path) -> None:
-    """Raise unless nothing stands at `path`, an empty directory, or a model."""
+def _require_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Raise unless nothing stands at `path`, an empty directory, or a model that may be replaced."""
     if not os.path.lexists(path):
         return
     if not os.path.isdir(path):  # noqa: PTH112 - false, not an error, for impossible names
@@ -163,12 +229,18 @@ def _require_replaceable(path: Path) -> None:
     except OSError as error:
         msg = f"Could not look into {str(path)!r} ({error.strerror}); choose another directory for the model."
         raise InvalidInputError(msg) from None
-    others = sorted(names - {JSON_NAME, WEIGHTS_NAME})
+    others = sorted(names - {JSON_NAME, WEIGHTS_NAME, TIMES_NAME})
     if others or (names and JSON_NAME not in names):
         found = ", ".join(repr(name) for name in (others or sorted(names))[:3])
         msg = (
             f"Got {str(path)!r} to save a model in, which holds other files ({found}); expected a name that is free, "
             "or a saved model to replace. Nothing was overwritten."
+        )
+        raise InvalidInputError(msg)
+    if names and not overwrite:
+        msg = (
+            f"Got {str(path)!r} to save a model in, which holds a model already; expected a name that is free. Choose "
+            "another, or give overwrite=True. Nothing was overwritten."
         )
         raise InvalidInputError(msg)
 

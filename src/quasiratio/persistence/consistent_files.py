@@ -52,8 +52,16 @@ def sized_content(file: BinaryIO, shown: str, *, at_least: int, at_most: int) ->
 
 
 @contextlib.contextmanager
-def opened_together(path: str | os.PathLike[str], *names: str) -> Iterator[list[BinaryIO]]:
-    """Open files of one and the same directory, also while other processes replace it."""
+def opened_together(
+    path: str | os.PathLike[str], *names: str, optional: str | None = None
+) -> Iterator[list[BinaryIO]]:
+    """Open files of one and the same directory, also while other processes replace it.
+
+    Args:
+        path: The directory.
+        names: Files that must be there.
+        optional: A file that comes last, if it is there.
+    """
     directory = checked_path(path)
     for attempts_left in reversed(range(_ATTEMPTS)):
         anchor = None
@@ -61,6 +69,9 @@ def opened_together(path: str | os.PathLike[str], *names: str) -> Iterator[list[
             try:
                 anchor = _anchor(directory, stack)
                 files = [stack.enter_context(_open(directory, name, anchor)) for name in names]
+                if optional is not None:
+                    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                        files.append(stack.enter_context(_open(directory, optional, anchor)))
             except FileNotFoundError as error:
                 if attempts_left and _was_replaced(directory, anchor):
                     continue

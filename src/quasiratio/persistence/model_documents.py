@@ -177,7 +177,7 @@ class HistoryDocument(Document):
 
     stage: Name
     n_epochs: Annotated[int, Field(ge=0, le=2**31)]
-    best_epoch: list[int]
+    best_epoch: list[Annotated[int, Field(ge=-1, le=2**31)]]
     diverged: list[bool]
     n_steps: int
     seconds: Measured

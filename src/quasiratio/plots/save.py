@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from matplotlib.figure import Figure
 from quasiratio.errors import InvalidInputError
 from quasiratio.plots.settled_layout import settled_layout
 from quasiratio.plots.style import figure_style
+from quasiratio.scratch import scratch_directory
 
 __all__ = ["save_figure"]
 
@@ -46,11 +46,11 @@ def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", 
     paths = tuple(stem.with_name(f"{stem.name}.{suffix}") for suffix in formats)
     try:
         with (
-            tempfile.TemporaryDirectory(dir=stem.parent, prefix=f".{stem.name}-") as workspace,
+            scratch_directory(stem.parent) as workspace,
             settled_layout(figure),
             figure_style(),
         ):
-            rendered = [Path(workspace) / path.name for path in paths]
+            rendered = [workspace / path.name for path in paths]
             for path, suffix in zip(rendered, formats, strict=True):
                 figure.savefig(path, format=suffix, metadata=_METADATA.get(suffix))
             for path, place in zip(rendered, paths, strict=True):

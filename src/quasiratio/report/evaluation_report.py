@@ -46,8 +46,7 @@ def evaluation_report(
         >>> from quasiratio.estimators.evaluation import evaluate_model
         >>> rng = np.random.default_rng(0)
         >>> reference, target = (qr.WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
-        >>> X, y = np.concatenate([reference.features, target.features]), np.repeat([0, 1], 4000)
-        >>> fitted = qr.DirectRatio(max_steps=200, random_state=0).fit(X, y)
+        >>> fitted = qr.DirectRatio(max_steps=200, random_state=0).fit_samples(reference, target)
         >>> report = evaluation_report(
         ...     evaluate_model(fitted, reference, target, n_bins=20),
         ...     model=EvaluatedModel(fitted),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def training_section(model: EvaluatedModel) -> Section:
         seconds = history.wall_clock
         loss = float(history.validation_curves()[-1].mean())
         caption = (
-            f"{history.n_steps} steps in {seconds:.1f} s; validation loss at the end {loss:.5g}. Diamonds mark the "
+            f"{history.n_steps} steps{f' in {seconds:.1f} s' if math.isfinite(seconds) else ''}; validation loss at the end {loss:.5g}. Diamonds mark the "
             "states that were kept."
         )
         if history.diverged.any():

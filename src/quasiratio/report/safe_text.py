@@ -11,20 +11,24 @@ from typing import Any
 __all__ = ["anchor", "number_text", "paragraphs", "plain_number", "safe"]
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+_DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # turn around what follows them
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 def safe(text: object) -> str:
     """Return text in which nothing is markup, for the content of elements and for quoted attributes.
 
-    Control characters, and bytes of file names that are no text, become replacement characters.
+    Control characters, marks of the direction of writing, and bytes of file names that are no text become
+    replacement characters.
 
     Example:
         >>> safe('<b title="a">')
         '&lt;b title=&quot;a&quot;&gt;'
     """
     characters = str(text).encode("utf-8", "replace").decode("utf-8")
-    return html.escape(_UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", characters), quote=True)
+    for unwanted in (_UNPRINTABLE, _DIRECTIONS):
+        characters = unwanted.sub("\N{REPLACEMENT CHARACTER}", characters)
+    return html.escape(characters, quote=True)
 
 
 def paragraphs(text: str, css_class: str = "") -> str:

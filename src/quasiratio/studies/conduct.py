@@ -27,6 +27,7 @@ class StudyOptions:
     Args:
         preset: Name of the settings to start from.
         resume: Whether to go on with what the directory holds.
+        force: Whether to write among files that are not of a study.
         jobs: Local processes; `None` for one per core.
         scheduler: Address of a Dask scheduler instead.
         seeds: Number of seeds, or `None` for the preset's.
@@ -41,6 +42,7 @@ class StudyOptions:
 
     preset: str = "quick"
     resume: bool = False
+    force: bool = False
     jobs: int | None = None
     scheduler: str | None = None
     seeds: int | None = None
@@ -69,7 +71,7 @@ def conduct_study(
         quiet: Whether to show no progress.
     """
     settings = resolved_settings(study, options)
-    _require_directory(directory, resume=options.resume)
+    _require_directory(directory, resume=options.resume, force=options.force)
     with _workers(options) as pool:
         directory.mkdir(parents=True, exist_ok=True)
         say(f"{study.name}, preset {options.preset}, on {pool.description}.")
@@ -155,15 +157,20 @@ def _drawing_workers(pool: WorkerPool) -> Iterator[Executor | None]:
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _require_directory(directory: Path, *, resume: bool) -> None:
+def _require_directory(directory: Path, *, resume: bool, force: bool) -> None:
     if directory.exists() and not directory.is_dir():
         msg = f"Got the output directory {str(directory)!r}, which is a file; expected a directory or a free name."
         raise InvalidInputError(msg)
-    if resume or not directory.is_dir() or not any(directory.iterdir()):
+    if not directory.is_dir() or not any(directory.iterdir()):
         return
-    what = "results of a study" if (directory / STORE_NAME).exists() else "files"
+    is_study = (directory / STORE_NAME).exists()
+    if (resume and is_study) or (force and not is_study):
+        return
+    what, way_out = (
+        ("results of a study", "Add --resume to go on with it") if is_study else ("files", "Add --force")
+    )
     msg = (
         f"Got the output directory {str(directory)!r}, which holds {what}; expected an empty one or a free name. "
-        "Add --resume to go on with a study, or choose another with -o."
+        f"{way_out}, or choose another with -o."
     )
     raise InvalidInputError(msg)

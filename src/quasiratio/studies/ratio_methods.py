@@ -11,10 +11,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from quasiratio.errors import InvalidInputError, QuasiratioWarning
+from quasiratio.sample import WeightedSample
 
 if TYPE_CHECKING:
     from quasiratio.estimators import SignedMixtureRatio
@@ -30,7 +28,7 @@ __all__ = [
     "fit_family",
 ]
 
-Labelled = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+SamplePair = tuple[WeightedSample, WeightedSample]
 
 METHOD_LABELS = {
     "mlp": "MLP (BCE)",
@@ -96,8 +94,8 @@ def families(methods: Sequence[str], *, share: bool = True) -> list[tuple[str, .
 
 def fit_family(
     names: Sequence[str],
-    training: Labelled,
-    validation: Labelled,
+    training: SamplePair,
+    validation: SamplePair,
     *,
     seed: int,
     parameters: Mapping[str, Mapping[str, Any]],
@@ -106,7 +104,7 @@ def fit_family(
 
     Args:
         names: One of the tuples of `families`.
-        training: Features, labels and weights to fit.
+        training: Reference and target to fit.
         validation: The same to validate on.
         seed: Random state of the fits.
         parameters: Hyperparameters by kind: `"direct"` for single networks, `"rosmm"` for sub-ratios, and
@@ -120,13 +118,15 @@ def fit_family(
         ...                             parameters=fast)]
         ['rosmm', 'rosmm_c']
     """
+    from quasiratio.estimators.training_data import stacked_samples  # noqa: PLC0415 - loads scikit-learn
+
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuasiratioWarning)  # judged by the numbers of the study
         first, *rest = names
         base = "rosmm" if first in _TUNED else first
         estimator = _estimator(base, seed, parameters)
-        estimator.fit(*training, validation=validation)
+        estimator.fit_samples(*training, validation=validation)
         fitted: dict[str, RatioEstimator] = {base: estimator}
         if base == "auto":
             candidates: dict[str, RatioEstimator] = estimator.candidates_
@@ -142,7 +142,9 @@ def fit_family(
                 begin = time.perf_counter()
                 untuned: SignedMixtureRatio = fitted["rosmm"]
                 how: Any = _TUNED[name]
-                fitted[name] = untuned.tuned(how, *training, validation=validation)
+                events, labels = stacked_samples(*training)
+                held_out = (*stacked_samples(*validation), None)
+                fitted[name] = untuned.tuned(how, events, labels, validation=held_out)
                 seconds[name] = time.perf_counter() - begin
             if name in fitted:
                 yield FittedMethod(name, fitted[name], float(seconds[name]))

@@ -9,17 +9,19 @@ memory shared between processes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, QuasiratioError
 from quasiratio.studies.study import Row
+from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
     from quasiratio.studies.provenance import Provenance
@@ -30,6 +32,7 @@ __all__ = ["LEASE_SECONDS", "ResultStore"]
 LEASE_SECONDS = 60.0
 _BUSY_SECONDS = 60.0
 _FORMAT = "1"
+_OTHER_CONTENT = "it holds something else than was written"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
@@ -41,6 +44,7 @@ CREATE TABLE IF NOT EXISTS points (
 CREATE TABLE IF NOT EXISTS tasks (
     key TEXT PRIMARY KEY, state TEXT NOT NULL CHECK (state IN ('claimed', 'done', 'failed')),
     run INTEGER NOT NULL REFERENCES runs (id), expires REAL NOT NULL, sentence TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checksums (key TEXT PRIMARY KEY, sha256 TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS results AS
     SELECT points.key, task, seed, result, seconds, finished, versions, commit_id, machine,
         (SELECT value FROM facts WHERE name = 'settings') AS settings
@@ -83,7 +87,7 @@ class ResultStore:
                 if known:
                     _require_same(self.path, known, facts)
                 else:
-                    for item in facts.items():
+                    for item in (facts | {"checksums": "1"}).items():
                         execute("INSERT INTO facts VALUES (?, ?)", item)
                 entry = (time.time(), _json(provenance.versions), provenance.commit, provenance.machine)
                 row = execute(
@@ -109,13 +113,22 @@ class ResultStore:
         entry = (row.key, task, seed, _json(row.values), seconds, time.time(), self.run)
         with self._transaction() as execute:
             added = execute("INSERT OR IGNORE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
-            return int(added.rowcount) == 1
+            if int(added.rowcount) != 1:
+                return False
+            execute("INSERT OR REPLACE INTO checksums VALUES (?, ?)", (row.key, _checksum(row.key, entry[3])))
+            return True
 
     def rows(self) -> list[Row]:
         """Return all rows, in the order of their keys."""
         with self._transaction(write=False) as execute:
             found = execute("SELECT key, result FROM points ORDER BY key").fetchall()
-        return [Row(key, json.loads(values)) for key, values in found]
+            known = dict(execute("SELECT key, sha256 FROM checksums"))
+            has_checksums = execute("SELECT 1 FROM facts WHERE name = 'checksums'").fetchone() is not None
+        for key, values in found:  # rows of older versions have none
+            if (key in known or has_checksums) and known.get(key) != _checksum(key, values):
+                problem = f"its row {shortened(str(key))!r} has a wrong checksum"
+                raise self._damaged(problem)
+        return [Row(key, self._parsed(values)) for key, values in found]
 
     def known(self) -> frozenset[str]:
         """Return the keys of all rows."""
@@ -129,7 +142,7 @@ class ResultStore:
             found = execute(f"SELECT {names} FROM results ORDER BY key").fetchall()  # noqa: S608 - fixed names
         records = [dict(zip(names.split(", "), values, strict=True)) for values in found]
         for record in records:
-            record |= {name: json.loads(record[name]) for name in ("result", "versions", "settings")}
+            record |= {name: self._parsed(record[name]) for name in ("result", "versions", "settings")}
             record["commit"] = record.pop("commit_id")
         return records
 
@@ -202,13 +215,33 @@ class ResultStore:
                 yield self._connection.execute
                 self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # a damaged file may have ended the transaction itself
+                    self._connection.execute("ROLLBACK")
                 raise
+
+    def _parsed(self, text: object) -> dict[str, Any]:
+        try:
+            values = json.loads(text) if isinstance(text, str) else None
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, dict):
+            raise self._damaged(_OTHER_CONTENT)
+        return values
+
+    def _damaged(self, problem: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"Got the store {str(self.path)!r}, which was edited or damaged ({problem}); expected one that only studies "
+            "have written to. Restore it from a copy, or run the study in another directory."
+        )
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
         try:
             yield
+        except (ValueError, TypeError, OverflowError) as error:  # values of other types than were written
+            if isinstance(error, QuasiratioError):
+                raise
+            raise self._damaged(_OTHER_CONTENT) from error
         except sqlite3.Error as error:
             msg = (
                 f"Could not use the store {str(self.path)!r} ({error}); expected a SQLite file of quasiratio that can "
@@ -223,6 +256,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _checksum(key: object, text: object) -> str:
+    return hashlib.sha256(f"{key}\n{text}".encode("utf-8", "replace")).hexdigest()
+
+
 def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
@@ -230,21 +267,26 @@ def _json(value: object) -> str:
 def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -> None:
     if known.get("format") != _FORMAT:
         msg = (
-            f"Got the store {str(path)!r} of format {known.get('format')}; expected {_FORMAT}. "
+            f"Got the store {str(path)!r} of format {shortened(str(known.get('format')))!r}; expected {_FORMAT}. "
             "Choose another directory with -o."
         )
         raise InvalidInputError(msg)
     if known.get("study") != expected["study"]:
         msg = (
-            f"Got the store {str(path)!r} of the study {known.get('study')!r}; expected one of "
+            f"Got the store {str(path)!r} of the study {shortened(str(known.get('study')))!r}; expected one of "
             f"{expected['study']!r}. Choose another directory with -o."
         )
         raise InvalidInputError(msg)
     if known.get("settings") == expected["settings"]:
         return
-    before, now = json.loads(known["settings"]), json.loads(expected["settings"])
+    try:
+        before, now = json.loads(known["settings"]), json.loads(expected["settings"])
+        before = dict(before)
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        msg = f"Got the store {str(path)!r}, whose settings were edited or damaged; run the study in another directory."
+        raise InvalidInputError(msg) from error
     changes = [
-        f"{name} = {before.get(name)!r} there and {now.get(name)!r} now"
+        f"{name} = {shortened(repr(before.get(name)))} there and {shortened(repr(now.get(name)))} now"
         for name in sorted(before | now)
         if before.get(name) != now.get(name)
     ]

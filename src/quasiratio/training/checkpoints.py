@@ -7,6 +7,7 @@ every random number are the same again, so that a resumed fit ends in the same b
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
@@ -60,12 +62,14 @@ class StageCheckpoint:
                 facts = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             key, tree = facts["key"], json.loads(facts["tree"])
-        except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
-            msg = (
-                f"Got {str(self.path)!r}, which is not a readable state of an interrupted fit ({error}); "
-                "delete it and fit from the start."
-            )
-            raise InvalidInputError(msg) from error
+            is_whole = facts["sha256"] == _checksum(key, facts["tree"], tensors)
+        except (
+            OSError, KeyError, ValueError, TypeError, RuntimeError, MemoryError, safetensors.SafetensorError,
+        ) as error:  # fmt: skip
+            raise self._unreadable(" ".join(str(error).split())[:200]) from error
+        if not is_whole:
+            problem = "it was edited or damaged: its checksum is wrong"
+            raise self._unreadable(problem)
         if key != self.key:
             msg = (
                 f"Got the interrupted fit in {str(self.path.parent)!r}, which had other data, features or options; "
@@ -75,14 +79,21 @@ class StageCheckpoint:
         state: dict[str, Any] = _decoded(tree, tensors)
         return state
 
+    def _unreadable(self, reason: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"Got {str(self.path)!r}, which is not a readable state of an interrupted fit ({reason}); "
+            "delete it and fit from the start."
+        )
+
     def save(self, state: dict[str, Any]) -> None:
         """Write nested dictionaries and lists of tensors and plain values; replaces the file at once."""
         tensors: dict[str, Tensor] = {}
         tree = json.dumps(_encoded(state, tensors))
+        facts = {"key": self.key, "tree": tree, "sha256": _checksum(self.key, tree, tensors)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            safetensors.torch.save_file(tensors, temporary, metadata={"key": self.key, "tree": tree})
+            safetensors.torch.save_file(tensors, temporary, metadata=facts)
             temporary.replace(self.path)
         except (OSError, safetensors.SafetensorError) as error:
             msg = f"The state of the fit cannot be written to {str(self.path.parent)!r} ({error}); make room there."
@@ -128,6 +139,16 @@ def next_stage() -> StageCheckpoint | None:
     """Return the file of the next training, or `None` outside of `resumable`."""
     stages = _STAGES.get()
     return None if stages is None else stages.next()
+
+
+def _checksum(key: str, tree: str, tensors: dict[str, Tensor]) -> str:
+    """Return the SHA-256 of everything that a state says."""
+    digest = hashlib.sha256(json.dumps([key, tree]).encode())
+    for name in sorted(tensors, key=int):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _encoded(value: Any, tensors: dict[str, Tensor]) -> Any:  # noqa: ANN401 - a tree

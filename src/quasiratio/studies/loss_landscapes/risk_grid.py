@@ -14,6 +14,7 @@ import torch
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.estimators import SignedMixtureRatio
 from quasiratio.estimators.coefficients import coefficient_risk
+from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.losses import Mse, Pare, RatioLoss
 from quasiratio.sample import WeightedSample
 from quasiratio.training import Pool, normalized_per_group
@@ -22,16 +23,16 @@ __all__ = ["risk_grid", "risk_grids"]
 
 FloatArray = npt.NDArray[np.float64]
 SignPair = tuple[int, int]
-Labelled = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], FloatArray]
+SamplePair = tuple[WeightedSample, WeightedSample]
 
 _COLUMNS_AT_ONCE = 8
 _LOSSES: dict[str, RatioLoss] = {"MSE": Mse(), "PARE": Pare()}
 
 
 class _Events(NamedTuple):
-    training: Labelled
-    validation: Labelled
-    test: Labelled
+    training: SamplePair
+    validation: SamplePair
+    test: SamplePair
 
 
 def risk_grids(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -41,9 +42,9 @@ def risk_grids(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuasiratioWarning)
         fitted = SignedMixtureRatio(random_state=seed, verbose=False, **arguments["training"])
-        fitted.fit(*events.training, validation=events.validation)
-    features, labels, weights = events.test
-    sub_ratios = fitted.predict_sub_ratios(features)
+        fitted.fit_samples(*events.training, validation=events.validation)
+    test, labels = stacked_samples(*events.test)
+    sub_ratios, weights = fitted.predict_sub_ratios(test), np.array(test.weights)
     n_points = arguments["n_points"]
     lower, upper = arguments["c0"]
     c0 = np.linspace(lower, upper, n_points) if upper > lower else np.array([lower])
@@ -105,7 +106,7 @@ def _toy_events(arguments: Mapping[str, Any]) -> _Events:
     from quasiratio.distributions import signed_gaussian_case  # noqa: PLC0415
 
     case, rng = signed_gaussian_case(arguments["case"]), np.random.default_rng(arguments["seed"])
-    return _Events(*(_labelled(*case.samples(n, rng)) for n in arguments["sizes"]))
+    return _Events(*(case.samples(n, rng) for n in arguments["sizes"]))
 
 
 def _smeft_events(arguments: Mapping[str, Any]) -> _Events:
@@ -118,16 +119,5 @@ def _smeft_events(arguments: Mapping[str, Any]) -> _Events:
     ]
     bounds = np.cumsum([0, *sizes])
     stretches = [slice(first, last) for first, last in itertools.pairwise(bounds)]
-    return _Events(*(_labelled(*(_stretch(s, part) for s in samples)) for part in stretches))
-
-
-def _stretch(sample: WeightedSample, part: slice) -> WeightedSample:
-    return WeightedSample(sample.features[part], sample.weights[part], sample.names)
-
-
-def _labelled(reference: WeightedSample, target: WeightedSample) -> Labelled:
-    return (
-        np.concatenate([reference.features, target.features]),
-        np.repeat([0, 1], [len(reference), len(target)]),
-        np.concatenate([reference.weights, target.weights]),
-    )
+    reference, target = samples
+    return _Events(*((reference[part], target[part]) for part in stretches))

@@ -19,18 +19,18 @@ from quasiratio.studies.stored_closure import histogram_to_numbers
 __all__ = ["OBSERVABLES", "ToyEvents", "closure_of", "radius", "stored_methods", "toy_events"]
 
 FloatArray = npt.NDArray[np.float64]
-Labelled = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], FloatArray]
+SamplePair = tuple[WeightedSample, WeightedSample]
 
 OBSERVABLES = ("r", "x", "y")
 
 
 @dataclass(frozen=True)
 class ToyEvents:
-    """Training and validation events of both classes, and the two test samples."""
+    """Reference and target to train and to validate on, and the two test samples."""
 
     case: SignedGaussianCase
-    training: Labelled
-    validation: Labelled
+    training: SamplePair
+    validation: SamplePair
     reference: WeightedSample
     target: WeightedSample
     seed: int
@@ -81,10 +81,10 @@ def toy_events(case_name: str, seed: int, sizes: Sequence[int]) -> ToyEvents:
     Example:
         >>> events = toy_events("signed", 0, (100, 50, 200))
         >>> len(events.training[0]), len(events.target), events.judge(events.exact)["rms"]
-        (200, 200, 0.0)
+        (100, 200, 0.0)
     """
     case, rng = signed_gaussian_case(case_name), np.random.default_rng(seed)
-    training, validation = (_labelled(*case.samples(n, rng)) for n in sizes[:2])
+    training, validation = (case.samples(n, rng) for n in sizes[:2])
     return ToyEvents(case, training, validation, *case.test_samples(sizes[2], rng), seed)
 
 
@@ -133,11 +133,3 @@ def stored_methods(result: ClosureResult) -> dict[str, dict[str, Any]]:
         for name, histogram in histograms.items():
             stored.setdefault(name, {})[observable.name] = histogram_to_numbers(histogram)
     return stored
-
-
-def _labelled(reference: WeightedSample, target: WeightedSample) -> Labelled:
-    return (
-        np.concatenate([reference.features, target.features]),
-        np.repeat([0, 1], [len(reference), len(target)]),
-        np.concatenate([reference.weights, target.weights]),
-    )

@@ -11,21 +11,22 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.generators.gg_hh import FEATURES, OBSERVABLES
+from quasiratio.sample import WeightedSample
 from quasiratio.studies.smeft_hh.generated_parts import Columns, generated_columns
 
 __all__ = ["ALL_OBSERVABLES", "HHEvents", "hh_events", "hh_samples"]
 
 ALL_OBSERVABLES = (*OBSERVABLES, *FEATURES)
-Labelled = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+SamplePair = tuple[WeightedSample, WeightedSample]
 
 _FRACTIONS = (0.65, 0.15, 0.20)
 
 
 class HHEvents(NamedTuple):
-    """Events to fit and to validate on, and the two test samples by column."""
+    """Reference and target to train and to validate on, and the two test samples by column."""
 
-    training: Labelled
-    validation: Labelled
+    training: SamplePair
+    validation: SamplePair
     reference: Columns
     target: Columns
 
@@ -60,7 +61,7 @@ def hh_events(arguments: Mapping[str, Any]) -> HHEvents:
     rng = np.random.default_rng(arguments["seed"])
     splits = [_split(sample, rng) for sample in hh_samples(arguments)]
     training, validation, test = zip(*splits, strict=True)
-    return HHEvents(_labelled(training), _labelled(validation), *test)
+    return HHEvents(_pair(training), _pair(validation), *test)
 
 
 def _read(path: Path, n_events: int) -> Columns:
@@ -87,13 +88,9 @@ def _split(columns: Columns, rng: np.random.Generator) -> list[Columns]:
     return [{name: values[part] for name, values in columns.items()} for part in parts]
 
 
-def _labelled(classes: Sequence[Columns]) -> Labelled:
-    matrices = [_matrix(columns) for columns in classes]
-    return (
-        np.concatenate(matrices),
-        np.repeat([0, 1], [len(matrix) for matrix in matrices]),
-        np.concatenate([columns["weight"] for columns in classes]),
-    )
+def _pair(classes: Sequence[Columns]) -> SamplePair:
+    reference, target = (WeightedSample(_matrix(c), c["weight"], FEATURES) for c in classes)
+    return reference, target
 
 
 def _matrix(columns: Columns) -> npt.NDArray[np.float32]:

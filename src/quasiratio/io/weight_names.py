@@ -1,0 +1,74 @@
+"""Columns that are named like a weight: leaving them out must be said, not happen."""
+
+from __future__ import annotations
+
+import re
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.io.expression import Expression
+from quasiratio.io.table import Table
+
+__all__ = ["is_named_like_a_weight", "require_named_weight", "weight_columns"]
+
+_WEIGHT_WORDS = {"weight", "weights", "wgt", "wgts", "wt"}
+_QUALIFIERS = {
+    "gen",
+    "mc",
+    "event",
+    "evt",
+    "lhe",
+    "nominal",
+    "nom",
+    "total",
+    "tot",
+    "norm",
+    "pu",
+    "sf",
+    "xsec",
+    "lumi",
+}
+_GLUED = re.compile(rf"({'|'.join(sorted(_QUALIFIERS))})(weights?|wgts?)")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def is_named_like_a_weight(name: str) -> bool:
+    """Whether people call the weight of an event so.
+
+    Example:
+        >>> [is_named_like_a_weight(name) for name in ("genWeight", "w", "w_pu", "w_mass", "width")]
+        [True, True, True, False, False]
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if name.lower() == "w" or _WEIGHT_WORDS & set(words) or _GLUED.fullmatch(name.lower()):
+        return True
+    return len(words) == 2 and "w" in words and bool(_QUALIFIERS & set(words))
+
+
+def weight_columns(table: Table) -> list[str]:
+    """Return the columns with one number per event that are named like a weight.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import open_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", pt=[1.0], mcWeight=[-1.0])
+        ...     weight_columns(open_table(f"{directory}/a.npz"))
+        ['mcWeight']
+    """
+    return [
+        name
+        for name, column in table.columns.items()
+        if column.kind in {"float", "integer"} and is_named_like_a_weight(name)
+    ]
+
+
+def require_named_weight(table: Table, weight: str | Expression | None) -> None:
+    """Raise where no weight was given but the table has a column that is named like one."""
+    found = weight_columns(table) if weight is None else []
+    if found:
+        listed = ", ".join(repr(name) for name in found[:3]) + (", ..." if len(found) > 3 else "")
+        msg = (
+            f"Got no weight for {table.label!r}, which has the column{'s' if len(found) > 1 else ''} {listed}; "
+            f"expected the weight to be named. Give weight={found[0]!r}, or weight='1' for unweighted events."
+        )
+        raise InvalidInputError(msg)

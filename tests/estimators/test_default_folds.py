@@ -1,0 +1,57 @@
+"""Grids and pipelines of scikit-learn with default arguments, on labels that are sorted as the README has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import quasiratio as qr
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators import RatioEstimator
+
+QUICK: dict[str, Any] = {
+    "max_steps": 10, "batch_size": 200, "hidden_layers": (4,), "random_state": 0, "verbose": False,
+}  # fmt: skip
+RATIOS: dict[str, Callable[[], RatioEstimator]] = {
+    "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),
+    "mixture": lambda: qr.SignedMixtureRatio(**QUICK),
+    "resolved": lambda: qr.SignResolvedRatio(**QUICK),
+    "auto": lambda: qr.AutoRatio(candidates={"only": qr.SignResolvedRatio(**QUICK)}, **QUICK),
+}
+rng = np.random.default_rng(0)
+Y = np.repeat([0, 1], 300)
+X = rng.normal(size=(600, 1)) + 0.3 * Y[:, None]
+pytestmark = pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")
+
+
+@pytest.mark.parametrize("kind", RATIOS)
+def test_a_grid_with_default_folds_scores_every_fit(kind: str) -> None:
+    name = "normalize" if kind == "auto" else "hidden_layers"
+    values = [True, False] if kind == "auto" else [(3,), (4,)]
+    grid = GridSearchCV(RATIOS[kind](), {name: values}, error_score="raise").fit(X, Y)
+    assert np.all(np.isfinite(grid.cv_results_["mean_test_score"]))
+    assert np.array_equal(grid.predict(X), grid.best_estimator_.predict_ratio(X))
+
+
+@pytest.mark.parametrize("kind", RATIOS)
+def test_predict_is_predict_ratio_so_that_a_pipeline_can_predict(kind: str) -> None:
+    pipeline = make_pipeline(StandardScaler(), RATIOS[kind]()).fit(X, Y)
+    expected = pipeline[-1].predict_ratio(pipeline[:-1].transform(X))
+    assert np.array_equal(pipeline.predict(X), expected)
+
+
+def test_a_fold_without_a_class_is_one_sentence() -> None:
+    fitted = RATIOS["resolved"]().fit(X, Y)
+    with pytest.raises(InvalidInputError, match=r"one class only.*StratifiedKFold\(shuffle=True\)") as raised:
+        fitted.score(X[:100], Y[:100])
+    assert "\n" not in str(raised.value)
+    with pytest.raises(InvalidInputError, match="StratifiedKFold"):
+        cross_val_score(RATIOS["resolved"](), X, Y, cv=KFold(5), error_score="raise")
+    scores = cross_val_score(RATIOS["resolved"](), X, Y, cv=StratifiedKFold(3, shuffle=True, random_state=0))
+    assert np.all(np.isfinite(scores))
