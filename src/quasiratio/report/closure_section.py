@@ -28,14 +28,19 @@ def closure_table(result: ClosureResult) -> Table:
         for row in closure_qualities(entry, n_observables=len(result.observables))
     ]
     has_bands = any(row.member_band is not None for row in rows)
+    has_totals = any(row.total_chi2_per_dof is not None for row in rows)
     order = result.observables[0].reference.relative_entropy.alpha if result.observables else 2.0
     columns = [
         "observable",
         "method",
         "chi2/ndof",
+        *(["with training"] if has_totals else []),
         "ndof",
         "p-value",
         "agrees",
+        "wrong share",
+        "at most",
+        "grade",
         f"D_S{order:g}",
         "largest pull",
         "at",
@@ -43,7 +48,7 @@ def closure_table(result: ClosureResult) -> Table:
     columns += ["outside"] + (["members/stat"] if has_bands else [])
     return Table(
         columns,
-        [_row(row, has_bands=has_bands) for row in rows],
+        [_row(row, has_totals=has_totals, has_bands=has_bands) for row in rows],
         "Distance to the target.",
     )
 
@@ -69,15 +74,19 @@ def closure_pictures(result: ClosureResult) -> list[Picture]:
     ]
 
 
-def _row(row: ClosureQuality, *, has_bands: bool) -> list[Cell]:
+def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell]:
     low, high = row.pull_range
     cells: list[Cell] = [
         row.observable,
         row.method,
         row.chi2_per_dof,
+        *([row.total_chi2_per_dof] if has_totals else []),
         row.n_dof,
         row.p_value,
         "yes" if row.agrees else "no",
+        row.size,
+        row.limit,
+        row.grade,
         row.relative_entropy,
         row.largest_pull,
         f"{number_text(low)} to {number_text(high)}",
@@ -89,8 +98,14 @@ def _row(row: ClosureQuality, *, has_bands: bool) -> list[Cell]:
 def _caption(entry: ObservableClosure, n_observables: int) -> str:
     before, *methods = closure_qualities(entry, n_observables=n_observables)
     after = "; ".join(
-        f"{row.method} {number_text(row.chi2_per_dof)} (largest pull {number_text(row.largest_pull)} between "
+        f"{row.method} {number_text(row.chi2_per_dof)}{_with_training(row)} (largest pull "
+        f"{number_text(row.largest_pull)} between "
         f"{number_text(row.pull_range[0])} and {number_text(row.pull_range[1])})"
         for row in methods
     )
     return f"chi2/ndof before {number_text(before.chi2_per_dof)}; {after}. ndof {before.n_dof}."
+
+
+def _with_training(row: ClosureQuality) -> str:
+    total = row.total_chi2_per_dof
+    return "" if total is None else f", {number_text(total)} with the error of the training sample"

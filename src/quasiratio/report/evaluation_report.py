@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from quasiratio.report.closure_section import closure_pictures, closure_table
-from quasiratio.report.closure_verdict import evaluation_verdict
-from quasiratio.report.content import Picture, Report, Section, Text
+from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
+from quasiratio.report.content import Block, Picture, Report, Section, Table, Text
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.model_section import data_section, model_section, training_section
 from quasiratio.report.weight_section import ratio_section, weight_section
@@ -28,6 +28,7 @@ def evaluation_report(
     command: str,
     sources: Mapping[str, SampleSource] | None = None,
     pictures: Sequence[Picture] | None = None,
+    verdict: Verdict | None = None,
 ) -> Report:
     """Describe an evaluation to people.
 
@@ -39,6 +40,7 @@ def evaluation_report(
         command: The command that repeats the evaluation.
         sources: Where the samples come from, by `"reference"` and `"target"`.
         pictures: Closure figures, where they are drawn already; `closure_pictures` of the evaluation otherwise.
+        verdict: The judgement, where it is made already; `evaluation_verdict` otherwise.
 
     Example:
         >>> import numpy as np
@@ -58,12 +60,15 @@ def evaluation_report(
         >>> report.status, [section.title for section in report.sections]
         ('good', ['Closure', 'Observables', 'Weights', 'Ratio', 'Training', 'Model', 'Data'])
     """
-    verdict = evaluation_verdict(evaluation, model=model, sources=sources)
+    if verdict is None:
+        verdict = evaluation_verdict(evaluation, model=model, sources=sources)
     figures = closure_pictures(evaluation.closure) if pictures is None else list(pictures)
     samples = {"reference": reference, "target": target}
     explained = Text(
         "Per observable, the reference before reweighting and as the model reweights it, against the target. Pulls are "
-        "differences over their statistical error. D_S2 is the Tsallis relative entropy of order two, which is noisy "
+        "differences over their statistical error. With training is chi-squared with the error of the training sample counted, "
+        "to which the p-value then belongs. The wrong share is the share of the weight in the wrong place, the noise taken "
+        "off, and what it is at most with a confidence of 95%. D_S2 is the Tsallis relative entropy of order two, which is noisy "
         "where few events fill a bin. Outside is the share of the weight beyond all bins; members/stat, of an ensemble, "
         "is its members' spread over the statistical error in the median bin."
     )
@@ -73,7 +78,7 @@ def evaluation_report(
         f"Closure of {name}",
         verdict.text,
         [
-            Section("Closure", [closure_table(evaluation.closure), explained]),
+            Section("Closure", [closure_table(evaluation.closure), explained, *_omnibus(evaluation)]),
             Section("Observables", figures or [Text("There is no observable to draw.")]),
             weight_section(evaluation, reference, target),
             ratio_section(evaluation, reference, target),
@@ -88,3 +93,33 @@ def evaluation_report(
         ),
         status=verdict.status,
     )
+
+
+def _omnibus(evaluation: Evaluation) -> list[Block]:
+    """Return the numbers of the omnibus test, where it was made."""
+    omnibus = evaluation.omnibus
+    if omnibus is None:
+        return []
+    return [
+        Table(
+            [
+                "p-value",
+                "z",
+                "wrong share shown",
+                "error of it",
+                "variance from training",
+                "events tested on",
+            ],
+            [
+                [
+                    omnibus.p_value,
+                    omnibus.z,
+                    omnibus.size,
+                    omnibus.size_error,
+                    omnibus.training_share,
+                    omnibus.n_events,
+                ]
+            ],
+            "Omnibus test: a classifier between the reweighted reference and the target, in all features at once.",
+        )
+    ]
