@@ -80,6 +80,7 @@ def test_what_is_left_of_a_large_difference_may_be_small(power: float, status: s
     assert (after.size < 0.1 * before.size) == (status == "fair")
     assert after.grade == {"fair": "small", "poor": "moderate"}[status]
     verdict = evaluation_verdict(evaluation)
+    assert after.judgement == after.grade
     assert verdict.status == status
     assert verdict.text.startswith(opening)
     assert ("What is left is small." in verdict.text) == (status == "fair")
@@ -236,6 +237,7 @@ def test_the_error_of_the_training_sample_decides_what_is_significant() -> None:
     assert verdict.status == "info"
     assert "no more than the errors of the test and of the training sample explain" in verdict.text
     assert "the latter as the spread of the ensemble's members" in verdict.text
+    assert row.needs_training_error
     sizes = TrainingError.of_sample_sizes(entry["model"].histogram, entry.target, (1000.0, 1000.0))
     told = evaluation_verdict(replace(with_training_error(evaluation, sizes), training_sizes=(60.0, 61.0)))
     assert "effective sizes of 60 and 61 for a single network" in told.text
@@ -267,3 +269,20 @@ def test_a_classifier_may_see_what_no_observable_shows(
     assert (verdict.status, verdict.summary) == (status, opening)
     assert words in verdict.text
     assert ("though every observable agrees" in verdict.text) == (opening != "Closes")
+
+
+def test_a_moderate_difference_that_the_training_sample_explains_is_told() -> None:
+    reference, target = shifted(60_000, seed=3)
+    evaluation = evaluated(reference, target, exact(reference) ** 0.85, exact(target) ** 0.85)
+    entry = evaluation.closure["x"]
+    shift = entry["model"].histogram.values - entry.target.values
+    members = entry.target.values + np.array([[-1.0], [0.3], [1.2], [-0.5]]) * shift
+    verdict = evaluation_verdict(with_training_error(evaluation, TrainingError.of_members(members)))
+    assert (verdict.status, verdict.summary) == ("fair", "Closes within the error of its training sample")
+    assert "That error explains it." in verdict.text
+
+
+def test_the_training_sample_s_part_of_the_omnibus_error_is_told(good: Evaluation) -> None:
+    for share in (0.02, 0.8):
+        verdict = evaluation_verdict(replace(good, omnibus=replace(omnibus(0.3, 0.0), training_share=share)))
+        assert ("80% of its variance is the training sample's" in verdict.text) == (share > 0.1)

@@ -99,7 +99,7 @@ def _print(printer: Printer, result: Evaluation) -> None:
     pairs = [closure_qualities(entry, n_observables=len(entries)) for entry in entries]
     has_totals = any(after.total_chi2_per_dof is not None for _, after in pairs)
     headings = ["observable", "chi2/ndof before", "after", *(["with training"] if has_totals else []), "ndof"]
-    headings += ["p-value", "wrong share before", "after", "grade"]
+    headings += ["p-value", "wrong share before", "after", "size"]
     rows = [
         [
             after.observable,
@@ -114,7 +114,7 @@ def _print(printer: Printer, result: Evaluation) -> None:
             f"{after.p_value:.2g}",
             f"{before.size:.2%}",
             f"{after.size:.2%}",
-            after.grade,
+            after.judgement,
         ]
         for before, after in pairs
     ]

@@ -30,6 +30,7 @@ class ClosureQuality:
         p_value: Probability of a larger chi-squared between samples of one distribution; of the total one where there
             is one.
         agrees: Whether the p-value is above `SIGNIFICANCE` over the number of observables.
+        needs_training_error: Whether it agrees only because the error of the training sample is counted.
         size: Share of the weight that is in the wrong place, the noise taken off.
         limit: What that is at most, with a confidence of 95%.
         grade: What to call `size`, also by what it was before.
@@ -48,6 +49,7 @@ class ClosureQuality:
     n_dof: int
     p_value: float
     agrees: bool
+    needs_training_error: bool
     size: float
     limit: float
     grade: Grade
@@ -57,6 +59,13 @@ class ClosureQuality:
     pull_range: tuple[float, float]
     outside: float
     member_band: float | None
+
+    @property
+    def judgement(self) -> str:
+        """The grade of a significant disagreement; of another what it is at most, where that says anything."""
+        if not self.agrees:
+            return self.grade
+        return "cannot tell" if self.limit_grade == "large" else f"at most {self.limit_grade}"
 
     @property
     def place(self) -> str:
@@ -101,6 +110,7 @@ def _quality(
         band = float(np.median((method.member_band / error)[filled]))
     total = method.total_chi_squared
     p_value = (total or method.chi_squared).p_value
+    required = SIGNIFICANCE / n_observables
     found = disagreement(method.histogram, entry.target)
     return ClosureQuality(
         observable=entry.name,
@@ -109,7 +119,8 @@ def _quality(
         total_chi2_per_dof=None if total is None else total.value,
         n_dof=method.chi_squared.n_dof,
         p_value=p_value,
-        agrees=p_value >= SIGNIFICANCE / n_observables,
+        agrees=p_value >= required,
+        needs_training_error=p_value >= required > method.chi_squared.p_value,
         size=found.size,
         limit=found.limit,
         grade=grade(found.size, before),

@@ -8,7 +8,7 @@ from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.content import Cell, Picture, Table
 from quasiratio.report.safe_text import number_text
 
-__all__ = ["closure_pictures", "closure_table"]
+__all__ = ["closure_pictures", "closure_table", "size_table"]
 
 
 def closure_table(result: ClosureResult) -> Table:
@@ -38,9 +38,6 @@ def closure_table(result: ClosureResult) -> Table:
         "ndof",
         "p-value",
         "agrees",
-        "wrong share",
-        "at most",
-        "grade",
         f"D_S{order:g}",
         "largest pull",
         "at",
@@ -51,6 +48,37 @@ def closure_table(result: ClosureResult) -> Table:
         [_row(row, has_totals=has_totals, has_bands=has_bands) for row in rows],
         "Distance to the target.",
     )
+
+
+def size_table(result: ClosureResult) -> Table:
+    """Return how large the disagreements are, one row per observable and method.
+
+    Example:
+        >>> import numpy as np
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample(np.repeat([0.5, 1.5], 50_000), names=["x"])
+        >>> result = closure(sample, {"none": np.ones(100_000)}, sample, edges={"x": [0, 1, 2]})
+        >>> [(row[0], row[3], row[-1]) for row in size_table(result).rows]
+        [('x', 0.0, 'at most small')]
+    """
+    rows: list[list[Cell]] = []
+    for entry in result.observables:
+        before, *methods = closure_qualities(entry, n_observables=len(result.observables))
+        rows += [
+            [
+                row.observable,
+                row.method,
+                before.size,
+                row.size,
+                row.limit,
+                "yes" if not row.agrees else "no",
+                row.judgement,
+            ]
+            for row in methods
+        ]
+    columns = ["observable", "method", "share before", "share after", "at most (95%)", "significant", "size"]
+    return Table(columns, rows, "Share of the weight in the wrong place.")
 
 
 def closure_pictures(result: ClosureResult) -> list[Picture]:
@@ -84,9 +112,6 @@ def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell
         row.n_dof,
         row.p_value,
         "yes" if row.agrees else "no",
-        row.size,
-        row.limit,
-        row.grade,
         row.relative_entropy,
         row.largest_pull,
         f"{number_text(low)} to {number_text(high)}",

@@ -30,6 +30,7 @@ __all__ = ["Verdict", "evaluation_verdict"]
 _QUANTILE_95 = 1.645
 _SIGNIFICANT_RISK = 3.0
 _NOTABLE_BAND = 0.5
+_NOTABLE_SHARE = 0.1
 _FEW_EVENTS = 500
 _CERTAIN = 4.0
 _MOST_NAMED = 5
@@ -114,6 +115,13 @@ def _closing(
         )
     if unclear:
         return "info", f"Cannot tell: {_unclear(unclear)} {start}"
+    explained = [pair for pair in zip(before, after, strict=True) if pair[1].needs_training_error]
+    if any(new.grade == "moderate" for _, new in explained):
+        seen = _differences(explained, len(after), found=False)
+        return (
+            "fair",
+            f"Closes within the error of its training sample: {seen} That error explains it. {start}",
+        )
     n_observables = len(after)
     where = "the one observable" if n_observables == 1 else f"all {n_observables} observables"
     largest = max(after, key=lambda row: row.limit)
@@ -210,6 +218,8 @@ def _omnibus_text(omnibus: OmnibusTest | None) -> str:
     if omnibus is None:
         return "The omnibus test was not made: there are too few events, or it was not asked for."
     facts = f"p = {number_text(omnibus.p_value)}, {number_text(omnibus.z)} standard deviations"
+    if omnibus.training_share > _NOTABLE_SHARE:
+        facts += f"; {_percent(omnibus.training_share)} of its variance is the training sample's"
     if omnibus.p_value >= SIGNIFICANCE:
         return (
             f"Omnibus test: a classifier that looks at all features at once, tried on events it has not seen, cannot tell "

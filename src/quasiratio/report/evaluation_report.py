@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quasiratio.report.closure_section import closure_pictures, closure_table
+from quasiratio.report.closure_section import closure_pictures, closure_table, size_table
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.content import Block, Picture, Report, Section, Table, Text
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from quasiratio.sample import WeightedSample
 
 __all__ = ["evaluation_report"]
+
+_SIZES = Text(
+    "What differs beyond the noise of the two samples, as a share of the weight, before and after reweighting. The size of a "
+    "significant difference is graded as the verdict says; of another it is said what it can be at most."
+)
 
 
 def evaluation_report(
@@ -67,8 +72,7 @@ def evaluation_report(
     explained = Text(
         "Per observable, the reference before reweighting and as the model reweights it, against the target. Pulls are "
         "differences over their statistical error. With training is chi-squared with the error of the training sample counted, "
-        "to which the p-value then belongs. The wrong share is the share of the weight in the wrong place, the noise taken "
-        "off, and what it is at most with a confidence of 95%. D_S2 is the Tsallis relative entropy of order two, which is noisy "
+        "to which the p-value then belongs. D_S2 is the Tsallis relative entropy of order two, which is noisy "
         "where few events fill a bin. Outside is the share of the weight beyond all bins; members/stat, of an ensemble, "
         "is its members' spread over the statistical error in the median bin."
     )
@@ -78,7 +82,16 @@ def evaluation_report(
         f"Closure of {name}",
         verdict.text,
         [
-            Section("Closure", [closure_table(evaluation.closure), explained, *_omnibus(evaluation)]),
+            Section(
+                "Closure",
+                [
+                    closure_table(evaluation.closure),
+                    explained,
+                    size_table(evaluation.closure),
+                    _SIZES,
+                    *_omnibus(evaluation),
+                ],
+            ),
             Section("Observables", figures or [Text("There is no observable to draw.")]),
             weight_section(evaluation, reference, target),
             ratio_section(evaluation, reference, target),
