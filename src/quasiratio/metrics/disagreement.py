@@ -16,6 +16,7 @@ from quasiratio.metrics.histogram import WeightedHistogram, as_histograms
 __all__ = ["GRADE_LIMITS", "Disagreement", "Grade", "disagreement", "grade"]
 
 Grade = Literal["negligible", "small", "moderate", "large"]
+"""What to call a disagreement."""
 
 GRADE_LIMITS: dict[Grade, tuple[float, float]] = {
     "negligible": (0.003, 0.03),
