@@ -11,7 +11,7 @@ from quasiratio import WeightedSample
 from quasiratio.distributions import signed_gaussian_case
 from quasiratio.distributions.signed_jets_case import signed_jets_case
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.omnibus import omnibus_test
+from quasiratio.estimators.omnibus import _p_value, omnibus_test
 
 Array = npt.NDArray[np.float64]
 
@@ -103,7 +103,23 @@ def test_the_error_of_the_training_sample_is_counted() -> None:
         assert 0.5 < result.training_share < 1
         assert result.size == alone.size
     many = omnibus_test(reference, ratio, target, training_sizes=(100 * n_events, 100 * n_events))
-    assert many.z == pytest.approx(alone.z, rel=0.02)
+    assert many.z == pytest.approx(alone.z, abs=0.3)
+
+
+def test_members_that_sum_to_nothing_leave_no_evidence() -> None:
+    reference, target = circle(1000, 0.0, 0), circle(1000, 0.9, 1)
+    members = np.vstack([np.zeros(1000), np.ones(1000)])
+    result = omnibus_test(reference, np.ones(1000), target, members=members)
+    assert result.p_value > 0.5
+    assert result.training_share > 0.999
+
+
+def test_the_p_value_is_that_of_a_normal_and_a_chi_variable() -> None:
+    rng = np.random.default_rng(0)
+    for share, n_modes in ((0.0, 3), (0.3, 3), (0.9, 13)):
+        drawn = np.sqrt(1 - share) * rng.normal(size=10**6) + np.sqrt(share * rng.chisquare(n_modes, 10**6))
+        for z in (-0.5, 1.0, 3.0):
+            assert _p_value(z, share, n_modes) == pytest.approx(np.mean(drawn > z), abs=0.002)
 
 
 def test_too_few_events_are_refused() -> None:

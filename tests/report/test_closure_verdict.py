@@ -286,3 +286,20 @@ def test_the_training_sample_s_part_of_the_omnibus_error_is_told(good: Evaluatio
     for share in (0.02, 0.8):
         verdict = evaluation_verdict(replace(good, omnibus=replace(omnibus(0.3, 0.0), training_share=share)))
         assert ("80% of its variance is the training sample's" in verdict.text) == (share > 0.1)
+
+
+@pytest.mark.parametrize("width", [0.1, 20.0])
+def test_members_that_differ_by_more_than_the_ensemble_errs_hide_differences(
+    good: Evaluation, width: float
+) -> None:
+    entry = good.closure["x"]
+    noise = width * np.sqrt(entry["model"].histogram.variances)
+    members = entry.target.values + noise * np.random.default_rng(0).normal(size=(4, len(noise)))
+    error = TrainingError.of_members(members)
+    counted = with_training_error(good, error).closure["x"]
+    banded = replace(
+        counted, methods=(replace(counted["model"], member_band=np.std(members, axis=0, ddof=1)),)
+    )
+    verdict = evaluation_verdict(replace(good, closure=ClosureResult((banded,))))
+    assert ("better than the spread of the members allows in x" in verdict.text) == (width > 1)
+    assert verdict.status == ("fair" if width > 1 else "good")

@@ -84,7 +84,7 @@ def evaluation_verdict(
         )
     status, closing = _closing(before, after, evaluation.omnibus)
     summary = closing.partition(":")[0]
-    status, cautions = _cautions(status, evaluation, model, sources or {})
+    status, cautions = _cautions(status, evaluation, after, model, sources or {})
     parts = [
         closing,
         _omnibus_text(evaluation.omnibus),
@@ -303,6 +303,7 @@ def _negative_weights(evaluation: Evaluation) -> str:
 def _cautions(
     status: Status,
     evaluation: Evaluation,
+    after: Sequence[ClosureQuality],
     model: EvaluatedModel | None,
     sources: Mapping[str, SampleSource],
 ) -> tuple[Status, list[str]]:
@@ -318,6 +319,17 @@ def _cautions(
         parts.append(
             "The risk ran away during the training, and the last sound state was kept: the loss cannot express what "
             "the signed weights ask for."
+        )
+        status = "fair" if status == "good" else status
+    too_good = [
+        row.observable
+        for row in after
+        if row.member_band is not None and row.p_value > 1 - SIGNIFICANCE / len(after)
+    ]
+    if too_good:
+        parts.append(
+            f"The agreement is better than the spread of the members allows in {_listed(too_good)}: the spread is too "
+            "wide, as it is where a member went astray, and hides differences from the p-values, though not from the sizes."
         )
         status = "fair" if status == "good" else status
     negative = _negative_observables(evaluation)
