@@ -211,6 +211,30 @@ def test_evaluate_prints_a_table_and_writes_numbers_and_figures() -> None:
     assert len(values["histograms"]["pt"]["member_band"]) == 20
     assert sum(values["histograms"]["pt"]["reweighted"]) == pytest.approx(1.0, abs=0.02)
     assert values["samples"]["reference"]["weight"] == "w"
+    statuses = {"good": "good", "fair": "fair", "poor": "poor", "info": "undecided"}
+    verdict = values["verdict"]
+    lines = out.splitlines()
+    start = lines.index(f"Verdict: {statuses[verdict['status']]}")
+    assert lines[start + 1].startswith(f"  {verdict['summary']}: ")
+    assert max(map(len, lines[start : start + 10])) <= 100
+    told = " ".join(" ".join(lines[start + 1 :]).split())
+    for reason in verdict["reasons"]:
+        assert reason in told
+    assert 0 < values["omnibus"]["p_value"] < 1
+    quality = {(row["observable"], row["method"]): row for row in values["quality"]}
+    assert quality["pt", "model"]["total_chi2_per_dof"] < rows["pt", "model"]
+    assert quality["pt", "model"]["size"] < quality["pt", "before"]["size"]
+    page = Path("report/report.html").read_text(encoding="utf-8")
+    assert "Omnibus test" in page
+    assert "with training" in page
+
+
+def test_evaluate_counts_the_training_sample_of_one_network() -> None:
+    run("fit", *PAIR, *SHORT, "-o", "new", "--features", "pt", "--members", "1")
+    values = json.loads(run("evaluate", "new", *PAIR, "-o", "report", "--json"))
+    assert values["training_sizes"][0] > 100
+    assert all("total_chi2_per_dof" in row for row in values["closure"])
+    assert "for a single network" in " ".join(values["verdict"]["reasons"])
 
 
 def test_evaluate_leaves_out_what_has_one_value() -> None:

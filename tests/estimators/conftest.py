@@ -152,7 +152,7 @@ _CACHE: dict[str, Any] = {}
 
 def _fitted(kind: str) -> Any:
     if kind not in _CACHE:
-        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuasiratioWarning)  # so few steps may fit badly
             _CACHE[kind] = FITS[kind]()
     return _CACHE[kind]

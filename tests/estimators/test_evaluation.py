@@ -8,6 +8,7 @@ import pytest
 import quasiratio as qr
 from quasiratio.errors import SupportWarning
 from quasiratio.estimators.evaluation import evaluate_model
+from quasiratio.metrics import total_chi_squared
 
 rng = np.random.default_rng(0)
 REFERENCE, TARGET = (
@@ -76,3 +77,47 @@ def test_a_feature_with_one_value_is_left_out() -> None:
     with pytest.warns(SupportWarning, match="one value only: 'one'"):
         result = evaluate_model(model, *flat)
     assert [entry.name for entry in result.closure.observables] == ["x"]
+
+
+def test_members_enter_chi_squared_of_the_ensemble_s_own_ratio(ensemble: qr.SignResolvedRatio) -> None:
+    result = evaluate_model(ensemble, REFERENCE, TARGET, n_bins=10, training_sizes=(5.0, 5.0))
+    entry = result.closure["x"]["model"]
+    error = entry.training_error
+    assert error is not None
+    assert error.source == "members"  # measured, so that the sizes are not needed
+    assert entry.member_band is not None
+    assert np.allclose(np.square(error.deviations).sum(axis=0), entry.member_band**2)
+    total = total_chi_squared(entry.histogram, result.closure["x"].target, error)
+    assert entry.total_chi_squared == total
+    assert 0 < total.chi2 < entry.chi_squared.chi2
+
+
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.SupportWarning")  # five steps are no fit
+def test_one_network_has_the_sizes_it_was_trained_on() -> None:
+    X = np.concatenate([REFERENCE.features, TARGET.features])
+    model = qr.DirectRatio(max_steps=5, random_state=0).fit(X, np.repeat([0, 1], 3000))
+    samples = [qr.WeightedSample(sample.features, names=["x0", "x1"]) for sample in (REFERENCE, TARGET)]
+
+    def total(training_sizes: tuple[float, float] | None) -> float | None:
+        result = evaluate_model(model, *samples, n_bins=10, training_sizes=training_sizes, omnibus=False)
+        assert result.omnibus is None
+        found = result.closure["x0"]["model"].total_chi_squared
+        return None if found is None else found.chi2
+
+    if hasattr(model, "training_sizes_"):
+        del model.training_sizes_
+    assert total(None) is None
+    few, many = total((300.0, 300.0)), total((30_000.0, 30_000.0))
+    assert few is not None
+    assert many is not None
+    assert few < many
+    model.training_sizes_ = (300.0, 300.0)
+    assert total((30_000.0, 30_000.0)) == few  # what the model knows comes first
+
+
+def test_the_omnibus_test_is_made_where_there_are_events(ensemble: qr.SignResolvedRatio) -> None:
+    result = evaluate_model(ensemble, REFERENCE, TARGET, n_bins=10)
+    assert result.omnibus is not None
+    assert result.omnibus.training_share > 0
+    few = evaluate_model(ensemble, *(s.select(np.arange(3000) < 60) for s in (REFERENCE, TARGET)), n_bins=3)
+    assert few.omnibus is None

@@ -71,7 +71,10 @@ def ensemble() -> Report:
 def test_everything_that_the_issue_asks_for(ensemble: Report) -> None:
     titles = [section.title for section in ensemble.sections]
     assert titles == ["Closure", "Observables", "Weights", "Ratio", "Training", "Model", "Data"]
-    (table,) = blocks(ensemble, "Closure", Table)
+    table, sizes, omnibus = blocks(ensemble, "Closure", Table)
+    assert omnibus.caption.startswith("Omnibus test")
+    assert [row[0] for row in sizes.rows] == [EVIL, "y"]
+    assert "with training" in table.columns
     assert [row[:2] for row in table.rows] == [
         [EVIL, "before"],
         [EVIL, "model"],

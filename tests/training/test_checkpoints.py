@@ -116,7 +116,7 @@ def test_the_state_of_another_fit_is_refused(data: Any, tmp_path: Path) -> None:
 def test_a_damaged_state_is_refused_with_a_sentence(data: Any, tmp_path: Path) -> None:
     with resumable(tmp_path, "key"):
         _fitted(ESTIMATORS["direct"], data)
-    path = sorted(tmp_path.iterdir())[-1]
+    path = max(tmp_path.iterdir())
     path.write_bytes(path.read_bytes()[:100])
     with resumable(tmp_path, "key"), pytest.raises(InvalidInputError, match="fit from the start"):
         _fitted(ESTIMATORS["direct"], data)

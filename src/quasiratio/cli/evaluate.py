@@ -56,7 +56,7 @@ def evaluate(
 ) -> None:
     """Compare the reweighted reference with the target, observable by observable.
 
-    Prints a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
+    Prints a verdict and a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
     fit unless options name others; events that the fit has not seen make the stronger test.
     """
     if not 1 <= bins <= 10_000:
@@ -95,24 +95,41 @@ def evaluate(
     )
     printer = Printer(as_json=as_json, quiet=quiet)
     printer.line(feature_line(loaded.features))
-    result, values = run_evaluation(given, directory)
+    result, verdict, values = run_evaluation(given, directory)
     printer.result(values)
+    printer.line(f"Verdict: {'undecided' if verdict.status == 'info' else verdict.status}")
+    for reason in verdict.text.split("\n\n"):
+        printer.paragraph(reason)
+    printer.line("")
     _print(printer, result)
     printer.line(f"Report: {directory / 'report.html'}")
 
 
 def _print(printer: Printer, result: Evaluation) -> None:
-    headings = ["observable", "chi2/ndof before", "after", "ndof", "D_S2 before", "after"]
+    from quasiratio.report.closure_quality import closure_qualities  # noqa: PLC0415 - keeps --help fast
+
+    entries = result.closure.observables
+    pairs = [closure_qualities(entry, n_observables=len(entries)) for entry in entries]
+    has_totals = any(after.total_chi2_per_dof is not None for _, after in pairs)
+    headings = ["observable", "chi2/ndof before", "after", *(["with training"] if has_totals else []), "ndof"]
+    headings += ["p-value", "wrong share before", "after", "size"]
     rows = [
         [
-            entry.name,
-            f"{entry.reference.chi_squared.value:.2f}",
-            f"{entry['model'].chi_squared.value:.2f}",
-            f"{entry['model'].chi_squared.n_dof}",
-            f"{entry.reference.relative_entropy.value:.3g}",
-            f"{entry['model'].relative_entropy.value:.3g}",
+            after.observable,
+            f"{before.chi2_per_dof:.2f}",
+            f"{after.chi2_per_dof:.2f}",
+            *(
+                [f"{after.total_chi2_per_dof:.2f}"]
+                if after.total_chi2_per_dof is not None
+                else [""] * has_totals
+            ),
+            f"{after.n_dof}",
+            f"{after.p_value:.2g}",
+            f"{before.size:.2%}",
+            f"{after.size:.2%}",
+            after.judgement,
         ]
-        for entry in result.closure.observables
+        for before, after in pairs
     ]
     printer.table("", headings, rows)
     sizes = [

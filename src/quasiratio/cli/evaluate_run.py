@@ -21,6 +21,8 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.evaluation import Evaluation, evaluate_model
 from quasiratio.io import Expression, Table, parse_expression
 from quasiratio.metrics import ClosureResult
+from quasiratio.report.closure_quality import closure_qualities
+from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
 from quasiratio.scratch import scratch_directory
@@ -50,8 +52,8 @@ class EvaluationInput:
     command: str = ""
 
 
-def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, dict[str, Any]]:
-    """Judge the model, write report, `results.json` and figures, and return the numbers as objects and plain."""
+def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Verdict, dict[str, Any]]:
+    """Judge the model, write report, `results.json` and figures, and return numbers, verdict, and both as plain values."""
     features = list(given.model.features)
     expressions = {
         text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
@@ -70,10 +72,28 @@ def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, di
         for text, expression in expressions.items()
     }
     samples = _restricted(reference, len(features)), _restricted(target, len(features))
-    result = evaluate_model(given.model.estimator, *samples, observables=observables, n_bins=given.n_bins)
+    result = evaluate_model(
+        given.model.estimator,
+        *samples,
+        observables=observables,
+        n_bins=given.n_bins,
+        training_sizes=_training_sizes(given.model),
+    )
     values = _plain(given, result, reference_table, target_table)
-    _write(output, given, result, samples, values)
-    return result, values
+    verdict = evaluation_verdict(result, model=_evaluated(given.model), sources=_sources(values["samples"]))
+    values["verdict"] = {
+        "status": verdict.status,
+        "summary": verdict.summary,
+        "reasons": verdict.text.split("\n\n"),
+    }
+    _write(output, given, result, verdict, samples, values)
+    return result, verdict, values
+
+
+def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
+    """Return the effective sizes that `fit` noted; the validation events of the fit are among them."""
+    reference, target = model.notes.reference.effective_size, model.notes.target.effective_size
+    return (reference, target) if reference and target else None
 
 
 def _restricted(sample: WeightedSample, n_features: int) -> WeightedSample:
@@ -119,6 +139,13 @@ def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[s
         "reweighted": asdict(result.reweighted),
         "risk_difference": asdict(result.risk_difference),
         "closure": result.closure.table(include_reference=True),
+        "quality": [
+            asdict(row)
+            for entry in result.closure.observables
+            for row in closure_qualities(entry, n_observables=len(result.closure.observables))
+        ],
+        "omnibus": None if result.omnibus is None else asdict(result.omnibus),
+        "training_sizes": result.training_sizes,
         "histograms": {
             entry.name: {
                 "edges": entry.edges,
@@ -138,6 +165,7 @@ def _write(
     output: Path,
     given: EvaluationInput,
     result: Evaluation,
+    verdict: Verdict,
     samples: tuple[WeightedSample, WeightedSample],
     values: dict[str, Any],
 ) -> None:
@@ -164,6 +192,7 @@ def _write(
                 command=given.command,
                 sources=_sources(values["samples"]),
                 pictures=pictures,
+                verdict=verdict,
             )
             (finished / "report.html").write_text(page_text(report), encoding="utf-8")
             (finished / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,8 @@ import typer
 from quasiratio.cli.printable import printable
 
 __all__ = ["Printer", "as_json"]
+
+_WIDEST = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,19 @@ class Printer:
         """Print one line for people."""
         if not self.is_silent:
             typer.echo(printable(text))
+
+    def paragraph(self, text: str) -> None:
+        """Print prose for people, indented and wrapped to the terminal, at most 100 characters wide."""
+        width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
+        if not self.is_silent:
+            lines = textwrap.wrap(
+                printable(text),
+                max(width, 20),
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            )
+            typer.echo("\n".join(lines))
 
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print a table: drawn on a terminal, aligned columns elsewhere; the first column is text."""

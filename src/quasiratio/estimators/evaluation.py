@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.errors import SupportWarning
+from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.omnibus import OmnibusTest, omnibus_test
 from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.metrics import (
     ClosureResult,
@@ -21,6 +22,7 @@ from quasiratio.metrics import (
     closure,
     natural_edges,
     ratio_risk_difference,
+    total_chi_squared,
     weight_diagnostics,
 )
 from quasiratio.sample import WeightedSample
@@ -44,6 +46,9 @@ class Evaluation:
         target: Diagnostics of the target's weights.
         ratios: The ratio at each reference event.
         target_ratios: The ratio at each target event.
+        omnibus: Whether a classifier can still tell the reweighted reference from the target; `None` where there
+            are too few events, or where it was not asked for.
+        training_sizes: Effective sizes of the reference and of the target that the model was trained on, where known.
     """
 
     closure: ClosureResult
@@ -53,6 +58,8 @@ class Evaluation:
     target: WeightDiagnostics
     ratios: FloatArray
     target_ratios: FloatArray
+    omnibus: OmnibusTest | None = None
+    training_sizes: tuple[float, float] | None = None
 
 
 def evaluate_model(
@@ -62,6 +69,8 @@ def evaluate_model(
     *,
     observables: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     n_bins: int = 99,
+    training_sizes: tuple[float, float] | None = None,
+    omnibus: bool = True,
 ) -> Evaluation:
     """Reweight the reference and compare it with the target in every feature and observable.
 
@@ -71,6 +80,10 @@ def evaluate_model(
         target: Sample to compare with.
         observables: More observables, as pairs of values at the reference and at the target events.
         n_bins: Bins of each observable.
+        training_sizes: Effective sizes of the reference and of the target that the model was trained on, where the model
+            does not know them itself (`training_sizes_`). From them comes the error of the training sample of a model
+            without members.
+        omnibus: Whether to train the small classifiers of the omnibus test.
 
     Example:
         >>> import quasiratio as qr
@@ -81,11 +94,14 @@ def evaluate_model(
         >>> bool(entry["model"].chi_squared.value < 0.2 * entry.reference.chi_squared.value)
         True
     """
+    sizes = getattr(model, "training_sizes_", None) or training_sizes
     at_reference, members = _predicted(model, reference)
     at_target = model.predict_ratio(target)
     chosen = _varying(reference, target) | dict(observables or {})
     edges: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins))
-    result = closure(reference, {MODEL: at_reference}, target, observables=chosen, edges=edges)
+    result = closure(
+        reference, {MODEL: at_reference}, target, observables=chosen, edges=edges, training_sizes=sizes
+    )
     if len(members) > 1:
         edges = {entry.name: entry.edges for entry in result.observables}
         spread = closure(reference, {MODEL: members}, target, observables=chosen, edges=edges)
@@ -103,6 +119,8 @@ def evaluate_model(
         weight_diagnostics(target),
         at_reference,
         at_target,
+        _omnibus(reference, at_reference, target, members, sizes) if omnibus else None,
+        sizes,
     )
 
 
@@ -124,12 +142,30 @@ def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tu
 
 
 def _with_bands(result: ClosureResult, spread: ClosureResult) -> ClosureResult:
-    """Take the bands from the members' closure; its mean of ratios is not the ensemble's ratio."""
-    return ClosureResult(
-        tuple(
-            replace(
-                entry, methods=(replace(entry[MODEL], member_band=spread[entry.name][MODEL].member_band),)
-            )
-            for entry in result.observables
+    """Take bands and errors from the members' closure; its mean of ratios is not the ensemble's ratio."""
+    entries = []
+    for entry in result.observables:
+        of_members = spread[entry.name][MODEL]
+        error = of_members.training_error
+        total = None if error is None else total_chi_squared(entry[MODEL].histogram, entry.target, error)
+        method = replace(
+            entry[MODEL],
+            member_band=of_members.member_band,
+            training_error=error,
+            total_chi_squared=total,
         )
-    )
+        entries.append(replace(entry, methods=(method,)))
+    return ClosureResult(tuple(entries))
+
+
+def _omnibus(
+    reference: WeightedSample,
+    ratios: FloatArray,
+    target: WeightedSample,
+    members: FloatArray,
+    training_sizes: tuple[float, float] | None,
+) -> OmnibusTest | None:
+    try:
+        return omnibus_test(reference, ratios, target, members=members, training_sizes=training_sizes)
+    except InvalidInputError:  # too few events: the verdict says that it was not made
+        return None

@@ -19,12 +19,14 @@ from quasiratio.metrics.binning import uniform_edges
 from quasiratio.metrics.chi_squared import chi_squared
 from quasiratio.metrics.closure_result import ClosureResult, MethodClosure, ObservableClosure
 from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
+from quasiratio.metrics.training_error import TrainingError, total_chi_squared
 from quasiratio.metrics.tsallis import tsallis_relative_entropy
 from quasiratio.metrics.wasserstein import sliced_wasserstein
 from quasiratio.sample import WeightedSample
 
 __all__ = ["closure"]
 
+BEFORE = "reference"
 Observable = str | Callable[[npt.NDArray[np.float32]], npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
 Edges = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 
@@ -39,6 +41,7 @@ def closure(
     n_bins: int = 99,
     alpha: float = 2.0,
     wasserstein: bool = False,
+    training_sizes: tuple[float, float] | None = None,
 ) -> ClosureResult:
     """Compare the reweighted reference with the target, observable by observable.
 
@@ -46,7 +49,8 @@ def closure(
         reference: The sample that is reweighted.
         ratios: The ratio at each reference event, or a mapping of method names to such arrays. An array
             of shape `(n_members, n)` holds the predictions of an ensemble: their mean is the ratio, and
-            the spread of the members' bin contents (not of their events) becomes `member_band`.
+            the spread of the members' bin contents (not of their events) becomes `member_band`, and enters
+            `total_chi_squared`.
         target: The sample to compare with.
         observables: Names of features, or a mapping of names to a feature's name, to a function of the
             `(n, d)` features, or to a pair of arrays (values of the reference, of the target). Every
@@ -56,6 +60,8 @@ def closure(
         n_bins: Number of bins where no edges are given.
         alpha: Order of the Tsallis relative entropy.
         wasserstein: Whether to compute the one-dimensional Wasserstein distances, which take a sort.
+        training_sizes: Effective sizes of the reference and of the target that the methods were trained on, for
+            the `total_chi_squared` of methods without members.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -76,7 +82,8 @@ def closure(
     if unknown:
         msg = f"Got edges for {unknown}; expected names among the observables {list(chosen)}."
         raise InvalidInputError(msg)
-    comparison = _Comparison(reference.weights, target.weights, methods, alpha, wasserstein)
+    shares = None if training_sizes is None else _shares((reference, target), training_sizes)
+    comparison = _Comparison(reference.weights, target.weights, methods, alpha, wasserstein, shares)
     entries = []
     for name, (at_reference, at_target) in chosen.items():
         try:
@@ -101,6 +108,7 @@ class _Comparison:
     ratios: Mapping[str, FloatArray]
     alpha: float
     wasserstein: bool
+    shares: tuple[float, float] | None
 
     def compare(
         self, name: str, at_reference: FloatArray, at_target: FloatArray, edges: npt.ArrayLike
@@ -120,26 +128,49 @@ class _Comparison:
                         at_reference, at_target, first_weights=weights, second_weights=self.weights_target
                     )
                 )
+            contents = self._member_contents(at_reference, ratio, edges, method)
+            error = None
+            if contents is not None:
+                error = TrainingError.of_members(contents)
+            elif self.shares is not None and method != BEFORE:
+                error = TrainingError.of_sample_sizes(histogram, target, self.shares)
             return MethodClosure(
                 method,
                 histogram,
                 chi_squared(histogram, target),
                 tsallis_relative_entropy(histogram, target, alpha=self.alpha),
                 distance,
-                self._member_band(at_reference, ratio, edges, method),
+                None if contents is None else np.asarray(np.std(contents, axis=0, ddof=1)),
+                error,
+                None if error is None else total_chi_squared(histogram, target, error),
             )
 
-        before = entry("reference", np.ones(len(at_reference)))
+        before = entry(BEFORE, np.ones(len(at_reference)))
         return ObservableClosure(name, target, before, tuple(entry(*item) for item in self.ratios.items()))
 
-    def _member_band(
+    def _member_contents(
         self, at_reference: FloatArray, ratio: FloatArray, edges: npt.ArrayLike, method: str
     ) -> FloatArray | None:
         if ratio.ndim == 1 or len(ratio) < 2:
             return None
         members = (self.weights_reference * member for member in ratio)
-        contents = [_normalized(at_reference, weights, edges, method).values for weights in members]
-        return np.asarray(np.std(contents, axis=0, ddof=1))
+        return np.array([_normalized(at_reference, weights, edges, method).values for weights in members])
+
+
+def _shares(
+    samples: tuple[WeightedSample, WeightedSample], training_sizes: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the effective sizes of the samples over those of the training."""
+    if not all(0 < size < np.inf for size in training_sizes):
+        msg = (
+            f"Got training_sizes = {training_sizes!r}; expected two positive numbers, the effective sizes of the "
+            "reference and of the target that were trained on."
+        )
+        raise InvalidInputError(msg)
+    first, second = (
+        sample.effective_size / size for sample, size in zip(samples, training_sizes, strict=True)
+    )
+    return first, second
 
 
 def _normalized(
@@ -158,7 +189,7 @@ def _checked_ratios(
     given = dict(ratios) if isinstance(ratios, Mapping) else {"ratio": ratios}
     checked = {}
     for method, values in given.items():
-        if method in ("reference", "target"):
+        if method in (BEFORE, "target"):
             msg = f"Got a method called {method!r}; expected any other name: this one means the sample."
             raise InvalidInputError(msg)
         array = np.asarray(values)

@@ -15,6 +15,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray
 from quasiratio.metrics.chi_squared import ChiSquared
 from quasiratio.metrics.histogram import WeightedHistogram
+from quasiratio.metrics.training_error import TrainingError
 from quasiratio.metrics.tsallis import TsallisEntropy
 
 __all__ = ["ClosureResult", "MethodClosure", "ObservableClosure"]
@@ -33,6 +34,8 @@ class MethodClosure:
             asked for, NaN where the reweighted weights have no positive sum.
         member_band: Standard deviation of each bin's content over the members of an ensemble, each
             scaled to unit sum; `None` for a single model.
+        training_error: Error that the bins inherit from the training sample; `None` where nothing is known of it.
+        total_chi_squared: Chi-squared to the target with that error counted, see `total_chi_squared`.
 
     Example:
         >>> from quasiratio.metrics import chi_squared, tsallis_relative_entropy, weighted_histogram
@@ -48,6 +51,8 @@ class MethodClosure:
     relative_entropy: TsallisEntropy
     wasserstein: float | None = None
     member_band: FloatArray | None = None
+    training_error: TrainingError | None = None
+    total_chi_squared: ChiSquared | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +142,7 @@ class ClosureResult:
             include_reference: Begin each observable with the reference before reweighting.
         """
         rows = []
+        has_totals = any(m.total_chi_squared is not None for o in self.observables for m in o.methods)
         for observable in self.observables:
             for entry in ((observable.reference,) if include_reference else ()) + observable.methods:
                 row = {
@@ -148,6 +154,9 @@ class ClosureResult:
                     "n_bins_left_out": entry.relative_entropy.n_bins_left_out,
                     "fraction_outside": entry.histogram.underflow + entry.histogram.overflow,
                 }
+                if has_totals:
+                    total = entry.total_chi_squared
+                    row["total_chi2_per_dof"] = None if total is None else total.value
                 if entry.wasserstein is not None:
                     row["wasserstein"] = entry.wasserstein
                 rows.append(row)
@@ -176,6 +185,8 @@ class ClosureResult:
             "chi2_per_dof": "chi2/ndof",
             "n_dof": "ndof",
         }
+        if "total_chi2_per_dof" in rows[0]:
+            columns["total_chi2_per_dof"] = "with training"
         alpha = self.observables[0].reference.relative_entropy.alpha
         columns |= {"relative_entropy": f"D_S{alpha:g}", "n_bins_left_out": "left out"}
         if "wasserstein" in rows[0]:
@@ -192,4 +203,6 @@ class ClosureResult:
 
 
 def _as_text(value: object) -> str:
+    if value is None:
+        return ""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

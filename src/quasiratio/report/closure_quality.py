@@ -1,4 +1,4 @@
-"""Whether two histograms agree: one row of numbers per observable and method."""
+"""Whether two histograms agree, and how large a disagreement is: one row of numbers per observable and method."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quasiratio.metrics import MethodClosure, ObservableClosure
+from quasiratio.metrics import Grade, MethodClosure, ObservableClosure, disagreement, grade
 from quasiratio.report.safe_text import number_text
 
 __all__ = ["BEFORE", "SIGNIFICANCE", "ClosureQuality", "closure_qualities"]
@@ -24,10 +24,17 @@ class ClosureQuality:
     Attributes:
         observable: Name of the observable.
         method: Name of the method, or `BEFORE`.
-        chi2_per_dof: Chi-squared per degree of freedom.
+        chi2_per_dof: Chi-squared per degree of freedom, with statistical errors alone.
+        total_chi2_per_dof: The same with the error of the training sample, or `None` where nothing is known of it.
         n_dof: Degrees of freedom.
-        p_value: Probability of a larger chi-squared between samples of one distribution.
+        p_value: Probability of a larger chi-squared between samples of one distribution; of the total one where there
+            is one.
         agrees: Whether the p-value is above `SIGNIFICANCE` over the number of observables.
+        needs_training_error: Whether it agrees only because the error of the training sample is counted.
+        size: Share of the weight that is in the wrong place, the noise taken off.
+        limit: What that is at most, with a confidence of 95%.
+        grade: What to call `size`, also by what it was before.
+        limit_grade: What to call `limit`.
         relative_entropy: Tsallis relative entropy to the target.
         largest_pull: Pull of the bin that deviates most.
         pull_range: Edges of that bin.
@@ -38,14 +45,27 @@ class ClosureQuality:
     observable: str
     method: str
     chi2_per_dof: float
+    total_chi2_per_dof: float | None
     n_dof: int
     p_value: float
     agrees: bool
+    needs_training_error: bool
+    size: float
+    limit: float
+    grade: Grade
+    limit_grade: Grade
     relative_entropy: float
     largest_pull: float
     pull_range: tuple[float, float]
     outside: float
     member_band: float | None
+
+    @property
+    def judgement(self) -> str:
+        """The grade of a significant disagreement; of another what it is at most, where that says anything."""
+        if not self.agrees:
+            return self.grade
+        return "cannot tell" if self.limit_grade == "large" else f"at most {self.limit_grade}"
 
     @property
     def place(self) -> str:
@@ -72,13 +92,13 @@ def closure_qualities(
         >>> [(row.method, row.agrees) for row in closure_qualities(result["x"], n_observables=1)]
         [('before', True), ('none', True)]
     """
-    entries = [(BEFORE, entry.reference)] if include_reference else []
-    entries += [(method.method, method) for method in entry.methods]
-    return [_quality(entry, name, method, n_observables) for name, method in entries]
+    before = disagreement(entry.reference.histogram, entry.target).size
+    rows = [_quality(entry, BEFORE, entry.reference, n_observables, 0.0)] if include_reference else []
+    return rows + [_quality(entry, each.method, each, n_observables, before) for each in entry.methods]
 
 
 def _quality(
-    entry: ObservableClosure, name: str, method: MethodClosure, n_observables: int
+    entry: ObservableClosure, name: str, method: MethodClosure, n_observables: int, before: float
 ) -> ClosureQuality:
     variance = method.histogram.variances + entry.target.variances
     filled = variance > 0
@@ -88,14 +108,23 @@ def _quality(
     band = None
     if method.member_band is not None:
         band = float(np.median((method.member_band / error)[filled]))
-    p_value = method.chi_squared.p_value
+    total = method.total_chi_squared
+    p_value = (total or method.chi_squared).p_value
+    required = SIGNIFICANCE / n_observables
+    found = disagreement(method.histogram, entry.target)
     return ClosureQuality(
         observable=entry.name,
         method=name,
         chi2_per_dof=method.chi_squared.value,
+        total_chi2_per_dof=None if total is None else total.value,
         n_dof=method.chi_squared.n_dof,
         p_value=p_value,
-        agrees=p_value >= SIGNIFICANCE / n_observables,
+        agrees=p_value >= required,
+        needs_training_error=p_value >= required > method.chi_squared.p_value,
+        size=found.size,
+        limit=found.limit,
+        grade=grade(found.size, before),
+        limit_grade=grade(found.limit, before),
         relative_entropy=method.relative_entropy.value,
         largest_pull=float(pulls[worst]),
         pull_range=(float(entry.edges[worst]), float(entry.edges[worst + 1])),

@@ -8,7 +8,7 @@ from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.content import Cell, Picture, Table
 from quasiratio.report.safe_text import number_text
 
-__all__ = ["closure_pictures", "closure_table"]
+__all__ = ["closure_pictures", "closure_table", "size_table"]
 
 
 def closure_table(result: ClosureResult) -> Table:
@@ -28,11 +28,13 @@ def closure_table(result: ClosureResult) -> Table:
         for row in closure_qualities(entry, n_observables=len(result.observables))
     ]
     has_bands = any(row.member_band is not None for row in rows)
+    has_totals = any(row.total_chi2_per_dof is not None for row in rows)
     order = result.observables[0].reference.relative_entropy.alpha if result.observables else 2.0
     columns = [
         "observable",
         "method",
         "chi2/ndof",
+        *(["with training"] if has_totals else []),
         "ndof",
         "p-value",
         "agrees",
@@ -43,9 +45,40 @@ def closure_table(result: ClosureResult) -> Table:
     columns += ["outside"] + (["members/stat"] if has_bands else [])
     return Table(
         columns,
-        [_row(row, has_bands=has_bands) for row in rows],
+        [_row(row, has_totals=has_totals, has_bands=has_bands) for row in rows],
         "Distance to the target.",
     )
+
+
+def size_table(result: ClosureResult) -> Table:
+    """Return how large the disagreements are, one row per observable and method.
+
+    Example:
+        >>> import numpy as np
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample(np.repeat([0.5, 1.5], 50_000), names=["x"])
+        >>> result = closure(sample, {"none": np.ones(100_000)}, sample, edges={"x": [0, 1, 2]})
+        >>> [(row[0], row[3], row[-1]) for row in size_table(result).rows]
+        [('x', 0.0, 'at most small')]
+    """
+    rows: list[list[Cell]] = []
+    for entry in result.observables:
+        before, *methods = closure_qualities(entry, n_observables=len(result.observables))
+        rows += [
+            [
+                row.observable,
+                row.method,
+                before.size,
+                row.size,
+                row.limit,
+                "yes" if not row.agrees else "no",
+                row.judgement,
+            ]
+            for row in methods
+        ]
+    columns = ["observable", "method", "share before", "share after", "at most (95%)", "significant", "size"]
+    return Table(columns, rows, "Share of the weight in the wrong place.")
 
 
 def closure_pictures(result: ClosureResult) -> list[Picture]:
@@ -69,12 +102,13 @@ def closure_pictures(result: ClosureResult) -> list[Picture]:
     ]
 
 
-def _row(row: ClosureQuality, *, has_bands: bool) -> list[Cell]:
+def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell]:
     low, high = row.pull_range
     cells: list[Cell] = [
         row.observable,
         row.method,
         row.chi2_per_dof,
+        *([row.total_chi2_per_dof] if has_totals else []),
         row.n_dof,
         row.p_value,
         "yes" if row.agrees else "no",
@@ -89,8 +123,14 @@ def _row(row: ClosureQuality, *, has_bands: bool) -> list[Cell]:
 def _caption(entry: ObservableClosure, n_observables: int) -> str:
     before, *methods = closure_qualities(entry, n_observables=n_observables)
     after = "; ".join(
-        f"{row.method} {number_text(row.chi2_per_dof)} (largest pull {number_text(row.largest_pull)} between "
+        f"{row.method} {number_text(row.chi2_per_dof)}{_with_training(row)} (largest pull "
+        f"{number_text(row.largest_pull)} between "
         f"{number_text(row.pull_range[0])} and {number_text(row.pull_range[1])})"
         for row in methods
     )
     return f"chi2/ndof before {number_text(before.chi2_per_dof)}; {after}. ndof {before.n_dof}."
+
+
+def _with_training(row: ClosureQuality) -> str:
+    total = row.total_chi2_per_dof
+    return "" if total is None else f", {number_text(total)} with the error of the training sample"

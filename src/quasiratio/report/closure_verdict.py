@@ -1,8 +1,10 @@
-"""An evaluation in words: does it close, where not, and what it cost.
+"""An evaluation in words: does it close, where not, by how much, and what it cost.
 
-The test of closure is that of chi-squared, with statistical errors only. A perfect model fails it in any of the
-observables with a probability of one per cent. A failure is called small where chi-squared per degree of freedom
-is a hundredth of what it was before, so that differences are a tenth, or a tenth of it and at most two.
+Two questions are kept apart. Whether a difference is *there* is the test of chi-squared, with the errors of statistics
+and, where it is known, of the training sample: a perfect model fails it in any of the observables with a probability of
+one per cent, and the omnibus test with another. How *large* it is, is the share of the weight in the wrong place, graded
+by `GRADE_LIMITS`. A difference that is there and negligible is no failure; where differences that would be large could
+not have been seen, or were seen but might come from the training sample, there is no verdict.
 """
 
 from __future__ import annotations
@@ -13,19 +15,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quasiratio.metrics import GRADE_LIMITS, Grade, grade
 from quasiratio.report.closure_quality import SIGNIFICANCE, ClosureQuality, closure_qualities
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.safe_text import number_text
 
 if TYPE_CHECKING:
     from quasiratio.estimators.evaluation import Evaluation
+    from quasiratio.estimators.omnibus import OmnibusTest
     from quasiratio.report.content import Status
 
 __all__ = ["Verdict", "evaluation_verdict"]
 
-_SMALL_CHI2, _SMALL_SHARE, _TINY_SHARE = 2.0, 0.1, 0.01
+_QUANTILE_95 = 1.645
 _SIGNIFICANT_RISK = 3.0
 _NOTABLE_BAND = 0.5
+_NOTABLE_SHARE = 0.1
 _FEW_EVENTS = 500
 _CERTAIN = 4.0
 _MOST_NAMED = 5
@@ -36,11 +41,13 @@ class Verdict:
     """The judgement of an evaluation.
 
     Attributes:
-        status: `"good"`, `"fair"`, `"poor"`, or `"info"` where there is nothing to judge.
+        status: `"good"`, `"fair"`, `"poor"`, or `"info"` where the events do not suffice to judge.
+        summary: The judgement in two or three words.
         text: The reasons, as paragraphs with empty lines between them.
     """
 
     status: Status
+    summary: str
     text: str
 
 
@@ -70,70 +77,191 @@ def evaluation_verdict(
     entries = evaluation.closure.observables
     pairs = [tuple(closure_qualities(entry, n_observables=len(entries))[:2]) for entry in entries]
     before, after = ([pair[i] for pair in pairs] for i in (0, 1))
-    status, closing = _closing(before, after)
-    status, cautions = _cautions(status, evaluation, after, model, sources or {})
-    parts = [closing, *_costs(evaluation, after), *cautions]
-    return Verdict(status, "\n\n".join(parts))
-
-
-def _closing(before: Sequence[ClosureQuality], after: Sequence[ClosureQuality]) -> tuple[Status, str]:
     if not after:
-        return "info", "No observable could be compared: no feature has more than one value."
-    n_observables = len(after)
+        return Verdict(
+            "info", "Nothing to judge", "No observable could be compared: no feature has more than one value."
+        )
+    status, closing = _closing(before, after, evaluation.omnibus)
+    summary = closing.partition(":")[0]
+    status, cautions = _cautions(status, evaluation, after, model, sources or {})
+    parts = [
+        closing,
+        _omnibus_text(evaluation.omnibus),
+        *_costs(evaluation, after),
+        *cautions,
+        f"{_rule(len(after))} {_errors(evaluation)}",
+    ]
+    return Verdict(status, summary, "\n\n".join(parts))
+
+
+def _closing(
+    before: Sequence[ClosureQuality], after: Sequence[ClosureQuality], omnibus: OmnibusTest | None
+) -> tuple[Status, str]:
     failing = [(old, new) for old, new in zip(before, after, strict=True) if not new.agrees]
-    n_before = sum(row.agrees for row in before)
-    worst_before = max(before, key=lambda row: row.chi2_per_dof)
-    rule = f"p-value of chi-squared of at least {number_text(SIGNIFICANCE / n_observables)}" + (
+    grades: list[Grade] = [new.grade for _, new in failing]
+    found = omnibus is not None and omnibus.p_value < SIGNIFICANCE
+    if omnibus is not None and found:
+        grades.append(_omnibus_grade(omnibus, max(row.size for row in before)))
+    unclear = [row for row in after if row.agrees and row.limit_grade == "large"]
+    start = _start(before)
+    if any(each in ("moderate", "large") for each in grades):
+        return "poor", f"Does not close: {_differences(failing, len(after), found=found)} {start}"
+    if "small" in grades:
+        left = "What is left is small."
+        return (
+            "fair",
+            f"Nearly closes: {_differences(failing, len(after), found=found)} {left} {start}",
+        )
+    if unclear:
+        return "info", f"Cannot tell: {_unclear(unclear)} {start}"
+    explained = [pair for pair in zip(before, after, strict=True) if pair[1].needs_training_error]
+    if any(new.grade == "moderate" for _, new in explained):
+        seen = _differences(explained, len(after), found=False)
+        return (
+            "fair",
+            f"Closes within the error of its training sample: {seen} That error explains it. {start}",
+        )
+    n_observables = len(after)
+    where = "the one observable" if n_observables == 1 else f"all {n_observables} observables"
+    largest = max(after, key=lambda row: row.limit)
+    hidden = (
+        f"With a confidence of 95% at most {_percent(largest.limit)} of the weight is in the wrong place in any of them "
+        f"({largest.observable})."
+        if n_observables > 1
+        else f"With a confidence of 95% at most {_percent(largest.limit)} of the weight is in the wrong place."
+    )
+    if failing:
+        seen = _differences(failing, n_observables, found=False)
+        return "good", f"Closes: {seen} This is significant, but negligible. {hidden} {start}"
+    worst = min(after, key=lambda row: row.p_value)
+    return "good", (
+        f"Closes: the reweighted reference agrees with the target in {where}. The least likely is {worst.observable}, "
+        f"with {_chi2(worst)} and p = {number_text(worst.p_value)}. {hidden} {start}"
+    )
+
+
+def _differences(
+    failing: Sequence[tuple[ClosureQuality, ClosureQuality]], n_observables: int, *, found: bool
+) -> str:
+    """Say where the samples differ, and by how much."""
+    if not failing:
+        return (
+            "a classifier can tell the reweighted reference from the target, though every observable agrees."
+        )
+    ordered = sorted(failing, key=lambda pair: -pair[1].size)
+    named = "; ".join(
+        f"{new.observable} ({new.grade}: {_percent(new.size)} of the weight in the wrong place, before "
+        f"{_percent(old.size)}; {_chi2(new)}, before {number_text(old.chi2_per_dof)})"
+        for old, new in ordered[:_MOST_NAMED]
+    )
+    rest = f"; and {len(failing) - _MOST_NAMED} more" if len(failing) > _MOST_NAMED else ""
+    where = "the one observable" if n_observables == 1 else f"{len(failing)} of {n_observables} observables"
+    worse = [new.observable for old, new in failing if new.size > old.size and new.grade != "negligible"]
+    harm = f" Reweighting made it worse in {_listed(worse)}." if worse else ""
+    also = " A classifier sees it too." if found else ""
+    return f"the reweighted reference differs from the target in {where}: {named}{rest}.{harm}{also}"
+
+
+def _unclear(rows: Sequence[ClosureQuality]) -> str:
+    worst = max(rows, key=lambda row: row.limit)
+    seen = [row for row in rows if row.grade == "large"]
+    if seen:
+        largest = max(seen, key=lambda row: row.size)
+        return (
+            f"nothing significant was found, but {largest.observable} may have {_percent(largest.size)} of its weight in "
+            "the wrong place, which is no more than the errors of the test and of the training sample explain. More "
+            "events would decide."
+        )
+    return (
+        f"nothing significant was found, but in {worst.observable} up to {_percent(worst.limit)} of the weight might be in "
+        "the wrong place without being noticed. More events to test with would decide."
+    )
+
+
+def _start(before: Sequence[ClosureQuality]) -> str:
+    n_observables, n_agreed = len(before), sum(row.agrees for row in before)
+    if n_agreed == n_observables:
+        return f"Before reweighting {'it' if n_observables == 1 else 'all of them'} agreed as well."
+    worst = max(before, key=lambda row: row.chi2_per_dof)
+    agreed = f"{n_agreed} of {n_observables} agreed" if n_observables > 1 else "it did not agree"
+    return (
+        f"Before reweighting {agreed}; the worst was {worst.observable} with chi2/ndof "
+        f"{number_text(worst.chi2_per_dof)} and {_percent(worst.size)} of the weight in the wrong place."
+    )
+
+
+def _rule(n_observables: int) -> str:
+    shared = (
         f", which is {number_text(SIGNIFICANCE)} shared among {n_observables} observables"
         if n_observables > 1
         else ""
     )
-    if n_before == n_observables:
-        start = f"Before reweighting {'it' if n_observables == 1 else 'all of them'} agreed as well"
-    else:
-        agreed = f"{n_before} of {n_observables} agreed" if n_observables > 1 else "it did not agree"
-        start = (
-            f"Before reweighting {agreed}; the worst was {worst_before.observable} with "
-            f"chi2/ndof {number_text(worst_before.chi2_per_dof)}"
-        )
-    if not failing:
-        worst = min(after, key=lambda row: row.p_value)
-        where = "the one observable" if n_observables == 1 else f"all {n_observables} observables"
-        return "good", (
-            f"Closes: the reweighted reference agrees with the target in {where} ({rule}). The least likely is "
-            f"{worst.observable}, with chi2/ndof {number_text(worst.chi2_per_dof)} and p = {number_text(worst.p_value)}. "
-            f"{start}."
-        )
-    is_small = all(_is_small(old.chi2_per_dof, new.chi2_per_dof) for old, new in failing)
-    failing.sort(key=lambda pair: -pair[1].chi2_per_dof)
-    named = "; ".join(
-        f"{new.observable} (chi2/ndof {number_text(new.chi2_per_dof)}, before {number_text(old.chi2_per_dof)})"
-        for old, new in failing[:_MOST_NAMED]
+    limits = ", ".join(
+        f"{name} up to {_percent(absolute)} or {_percent(relative)} of what it was"
+        for name, (absolute, relative) in GRADE_LIMITS.items()
     )
-    rest = f"; and {len(failing) - _MOST_NAMED} more" if len(failing) > _MOST_NAMED else ""
-    opening = "Nearly closes" if is_small else "Does not close"
-    where = "the one observable" if n_observables == 1 else f"{len(failing)} of {n_observables} observables"
-    worse = [new.observable for old, new in failing if new.chi2_per_dof > old.chi2_per_dof]
-    text = f"{opening}: the reweighted reference differs from the target in {where}: {named}{rest}. {start}."
-    if is_small:
-        text += " What is left is a small part of the difference that there was, seen with many events."
-    if worse:
-        text += f" Reweighting made it worse in {_listed(worse)}."
-    return ("fair" if is_small else "poor"), f"{text} To agree is to have a {rule}."
+    return (
+        f"To agree is to have a p-value of chi-squared of at least {number_text(SIGNIFICANCE / n_observables)}{shared}; a "
+        f"share of weight in the wrong place is {limits}, else large."
+    )
 
 
-def _is_small(before: float, after: float) -> bool:
-    return after <= _TINY_SHARE * before or (after <= _SMALL_CHI2 and after <= _SMALL_SHARE * before)
+def _omnibus_grade(omnibus: OmnibusTest, before: float) -> Grade:
+    """Grade what a classifier found; negligible only where it cannot be more, as its size is a lower bound."""
+    found = grade(omnibus.size, before)
+    at_most = grade(omnibus.size + _QUANTILE_95 * omnibus.size_error, before)
+    return "small" if found == "negligible" and at_most != "negligible" else found
+
+
+def _omnibus_text(omnibus: OmnibusTest | None) -> str:
+    if omnibus is None:
+        return "The omnibus test was not made: there are too few events, or it was not asked for."
+    facts = f"p = {number_text(omnibus.p_value)}, {number_text(omnibus.z)} standard deviations"
+    if omnibus.training_share > _NOTABLE_SHARE:
+        facts += f"; {_percent(omnibus.training_share)} of its variance is the training sample's"
+    if omnibus.p_value >= SIGNIFICANCE:
+        return (
+            f"Omnibus test: a classifier that looks at all features at once, tried on events it has not seen, cannot tell "
+            f"the reweighted reference from the target ({facts})."
+        )
+    return (
+        f"Omnibus test: a classifier that looks at all features at once, tried on events it has not seen, can tell the "
+        f"reweighted reference from the target ({facts}). What it shows is {_percent(omnibus.size)} ± "
+        f"{_percent(omnibus.size_error)} of the weight in the wrong place, and there may be more."
+    )
+
+
+def _errors(evaluation: Evaluation) -> str:
+    """Say which errors were counted."""
+    errors = [entry.methods[0].training_error for entry in evaluation.closure.observables]
+    source = next((error.source for error in errors if error is not None), None)
+    if source == "members":
+        return (
+            "Counted are the errors of statistics and of the training sample, the latter as the spread of the "
+            "ensemble's members."
+        )
+    if source is not None and evaluation.training_sizes is not None:
+        reference, target = evaluation.training_sizes
+        return (
+            "Counted are the errors of statistics and of the training sample, the latter as estimated from its effective "
+            f"sizes of {reference:.0f} and {target:.0f} for a single network; an ensemble would measure it."
+        )
+    return (
+        "Counted are the errors of statistics alone: neither members nor the size of the training sample are known. "
+        "With more events here than in the training, a good model may fail."
+    )
+
+
+def _chi2(row: ClosureQuality) -> str:
+    total = row.total_chi2_per_dof
+    training = "" if total is None else f", {number_text(total)} with the training sample's error"
+    return f"chi2/ndof {number_text(row.chi2_per_dof)}{training}"
 
 
 def _costs(evaluation: Evaluation, after: Sequence[ClosureQuality]) -> list[str]:
-    parts = []
-    if after:
-        worst = max(after, key=lambda row: abs(row.largest_pull))
-        n_bins = sum(row.n_dof + 1 for row in after)
-        parts.append(
-            f"The largest pull is {_signed(worst.largest_pull)}, of {n_bins} bins in all: {worst.place}."
-        )
+    worst = max(after, key=lambda row: abs(row.largest_pull))
+    n_bins = sum(row.n_dof + 1 for row in after)
+    parts = [f"The largest pull is {_signed(worst.largest_pull)}, of {n_bins} bins in all: {worst.place}."]
     reference, reweighted = evaluation.reference, evaluation.reweighted
     kept = reweighted.effective_size / reference.effective_size
     size = (
@@ -151,7 +279,7 @@ def _costs(evaluation: Evaluation, after: Sequence[ClosureQuality]) -> list[str]
         )
         parts.append(
             f"The spread of the ensemble's members is, in the median bin of the observable where it is widest, "
-            f"{number_text(widest)} of the statistical error, {verdict}. It does not enter chi-squared."
+            f"{number_text(widest)} of the statistical error, {verdict}."
         )
     return parts
 
@@ -192,6 +320,17 @@ def _cautions(
             "the signed weights ask for."
         )
         status = "fair" if status == "good" else status
+    too_good = [
+        row.observable
+        for row in after
+        if row.member_band is not None and row.p_value > 1 - SIGNIFICANCE / len(after)
+    ]
+    if too_good:
+        parts.append(
+            f"The agreement is better than the spread of the members allows in {_listed(too_good)}: the spread is too "
+            "wide, as it is where a member went astray, and hides differences from the p-values, though not from the sizes."
+        )
+        status = "fair" if status == "good" else status
     negative = _negative_observables(evaluation)
     if negative and not np.any(evaluation.ratios < 0):
         parts.append(
@@ -199,7 +338,7 @@ def _cautions(
             "this model cannot follow it there."
         )
     fewest = min(evaluation.reweighted.effective_size, evaluation.target.effective_size)
-    if after and fewest < _FEW_EVENTS:
+    if fewest < _FEW_EVENTS:
         parts.append(f"With an effective size of {fewest:.0f} only coarse differences could show.")
     if model is not None and _is_same(sources, model.fitted_on):
         parts.append(

@@ -139,7 +139,7 @@ class Report:
         sections: The body.
         command: The command that repeats the work, for a shell.
         subtitle: Line under the title.
-        status: How the verdict is marked: `"good"`, `"fair"`, `"poor"`, or `"info"` where there is nothing to judge.
+        status: How the verdict is marked: `"good"`, `"fair"`, `"poor"`, or `"info"` where nothing can be judged.
 
     Example:
         >>> report = Report("Closure", "Closes.", [], "quasiratio evaluate model a.npz b.npz -o report", status="good")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quasiratio.report.closure_section import closure_pictures, closure_table
-from quasiratio.report.closure_verdict import evaluation_verdict
-from quasiratio.report.content import Picture, Report, Section, Text
+from quasiratio.report.closure_section import closure_pictures, closure_table, size_table
+from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
+from quasiratio.report.content import Block, Picture, Report, Section, Table, Text
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.model_section import data_section, model_section, training_section
 from quasiratio.report.weight_section import ratio_section, weight_section
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from quasiratio.sample import WeightedSample
 
 __all__ = ["evaluation_report"]
+
+_SIZES = Text(
+    "What differs beyond the noise of the two samples, as a share of the weight, before and after reweighting. The size of a "
+    "significant difference is graded as the verdict says; of another it is said what it can be at most."
+)
 
 
 def evaluation_report(
@@ -28,6 +33,7 @@ def evaluation_report(
     command: str,
     sources: Mapping[str, SampleSource] | None = None,
     pictures: Sequence[Picture] | None = None,
+    verdict: Verdict | None = None,
 ) -> Report:
     """Describe an evaluation to people.
 
@@ -39,6 +45,7 @@ def evaluation_report(
         command: The command that repeats the evaluation.
         sources: Where the samples come from, by `"reference"` and `"target"`.
         pictures: Closure figures, where they are drawn already; `closure_pictures` of the evaluation otherwise.
+        verdict: The judgement, where it is made already; `evaluation_verdict` otherwise.
 
     Example:
         >>> import numpy as np
@@ -57,12 +64,14 @@ def evaluation_report(
         >>> report.status, [section.title for section in report.sections]
         ('good', ['Closure', 'Observables', 'Weights', 'Ratio', 'Training', 'Model', 'Data'])
     """
-    verdict = evaluation_verdict(evaluation, model=model, sources=sources)
+    if verdict is None:
+        verdict = evaluation_verdict(evaluation, model=model, sources=sources)
     figures = closure_pictures(evaluation.closure) if pictures is None else list(pictures)
     samples = {"reference": reference, "target": target}
     explained = Text(
         "Per observable, the reference before reweighting and as the model reweights it, against the target. Pulls are "
-        "differences over their statistical error. D_S2 is the Tsallis relative entropy of order two, which is noisy "
+        "differences over their statistical error. With training is chi-squared with the error of the training sample counted, "
+        "to which the p-value then belongs. D_S2 is the Tsallis relative entropy of order two, which is noisy "
         "where few events fill a bin. Outside is the share of the weight beyond all bins; members/stat, of an ensemble, "
         "is its members' spread over the statistical error in the median bin."
     )
@@ -72,7 +81,16 @@ def evaluation_report(
         f"Closure of {name}",
         verdict.text,
         [
-            Section("Closure", [closure_table(evaluation.closure), explained]),
+            Section(
+                "Closure",
+                [
+                    closure_table(evaluation.closure),
+                    explained,
+                    size_table(evaluation.closure),
+                    _SIZES,
+                    *_omnibus(evaluation),
+                ],
+            ),
             Section("Observables", figures or [Text("There is no observable to draw.")]),
             weight_section(evaluation, reference, target),
             ratio_section(evaluation, reference, target),
@@ -87,3 +105,33 @@ def evaluation_report(
         ),
         status=verdict.status,
     )
+
+
+def _omnibus(evaluation: Evaluation) -> list[Block]:
+    """Return the numbers of the omnibus test, where it was made."""
+    omnibus = evaluation.omnibus
+    if omnibus is None:
+        return []
+    return [
+        Table(
+            [
+                "p-value",
+                "z",
+                "wrong share shown",
+                "error of it",
+                "variance from training",
+                "events tested on",
+            ],
+            [
+                [
+                    omnibus.p_value,
+                    omnibus.z,
+                    omnibus.size,
+                    omnibus.size_error,
+                    omnibus.training_share,
+                    omnibus.n_events,
+                ]
+            ],
+            "Omnibus test: a classifier between the reweighted reference and the target, in all features at once.",
+        )
+    ]
