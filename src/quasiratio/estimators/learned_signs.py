@@ -132,7 +132,7 @@ class LearnedSigns:
         """Return the logarithm of the odds of a negative weight at other events."""
         if not self.networks:
             return np.full(len(features), self.cross_log_odds[0])
-        return np.mean([_log_odds(network, features) for network in self.networks], axis=0)
+        return np.asarray(np.mean([_log_odds(network, features) for network in self.networks], axis=0))
 
     def positive_weights(self, log_odds: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
         r"""Return $|w|\,a(x)$ with an asymmetry above `floor`, of the same sum as `weights`."""
@@ -140,7 +140,7 @@ class LearnedSigns:
             return np.abs(weights)
         odds = capped_log_odds(torch.from_numpy(log_odds), floor).exp().numpy()
         positive = np.abs(weights) * (1.0 - odds) / (1.0 + odds)
-        return positive * (weights.sum() / positive.sum())
+        return np.asarray(positive * (weights.sum() / positive.sum()))
 
 
 def _sign_classifier(
@@ -209,7 +209,10 @@ def _tested(log_odds: FloatArray, weights: FloatArray, half: npt.NDArray[np.bool
         total, error = float(tail.sum()), float(np.sqrt(np.square(tail).sum()))
         scale = float(np.abs(tail).sum())
         tails.append((total / error, fraction, total / scale, error / scale))
-    sigmas, *clearest = min(tails)
+    sigmas, fraction, asymmetry, error = min(tails)
+    sign: Literal["negative", "positive", "undecided"] = "undecided"
     if sigmas < -_NEGATIVE_SIGMAS:
-        return DensityTest("negative", *clearest, len(weights))
-    return DensityTest("positive" if sigmas > _POSITIVE_SIGMAS else "undecided", *clearest, len(weights))
+        sign = "negative"
+    elif sigmas > _POSITIVE_SIGMAS:
+        sign = "positive"
+    return DensityTest(sign, fraction, asymmetry, error, len(weights))

@@ -35,7 +35,7 @@ def standard_batch_size(n_events: int) -> int:
         [256, 256, 2048, 8192]
     """
     exponent = round(math.log2(max(1.0, n_events / _BATCHES_PER_PASS)))
-    return min(max(2**exponent, _SMALLEST_BATCH), _LARGEST_BATCH)
+    return min(max(1 << exponent, _SMALLEST_BATCH), _LARGEST_BATCH)
 
 
 def standard_passes(n_events: int) -> float:

@@ -168,7 +168,8 @@ def train(
 
 def _decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Divide the parameters: decay of a bias would pull a density's overall share to one half."""
-    weights, others = [], []
+    weights: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             (weights if "weights" in name.split(".") else others).append(parameter)
