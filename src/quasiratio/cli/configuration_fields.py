@@ -100,10 +100,16 @@ class FitConfiguration(BaseModel):
         0, "Seed of every random number.", f"a whole number from 0 to {_LARGEST_SEED}", ge=0, le=_LARGEST_SEED
     )
     steps: int | None = _option(
-        None, "Optimiser steps. Left out: 3000 or six passes over the data, whichever is more.", _COUNT,
-        ge=1, le=10**9,
+        None, "Optimiser steps of one training. Left out: about twelve passes over the data, and a few other lengths "
+        "and strengths judged on validation data.", _COUNT, ge=1, le=10**9,
     )  # fmt: skip
-    batch_size: int = _option(8192, "Events per step.", _COUNT, ge=1, le=10**8)
+    batch_size: int | None = _option(
+        None,
+        "Events per step. Left out: a hundredth of the events, from 256 to 8192.",
+        _COUNT,
+        ge=1,
+        le=10**8,
+    )
     learning_rate: Number | None = _option(
         None,
         "Peak learning rate. Left out: 0.64 over the width of the network.",
@@ -112,7 +118,8 @@ class FitConfiguration(BaseModel):
         le=1e3,
     )
     hidden_layers: Annotated[list[Annotated[int, Field(ge=1, le=10**5)]], Field(max_length=50)] | None = _option(
-        None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 128 above.",
+        None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 64 above, of 128 from "
+        "400,000 events on.",
         "a list of widths, such as [64, 64]",
     )  # fmt: skip
     activation: Literal["silu", "hardswish", "relu", "tanh", "gelu", "silu+hardswish"] | None = _option(
@@ -130,11 +137,32 @@ class FitConfiguration(BaseModel):
     epoch_size: int | None = _option(
         None, "Events between two validations. Left out: a twentieth of the fit.", _COUNT, ge=1, le=10**12
     )
-    weight_decay: Number = _option(0.0, "Decoupled weight decay.", "zero or a positive number", ge=0, le=1e3)
+    weight_decay: Number | None = _option(
+        None,
+        "Decoupled weight decay. Left out: by the number of events, or what validation prefers.",
+        "zero or a positive number",
+        ge=0,
+        le=1e3,
+    )
+    reference_density: Literal["auto", "positive", "any"] = _option(
+        "auto", "What is known of the reference density: positive, any sign, or auto, which tests the data.",
+        "one of auto, positive, any",
+    )  # fmt: skip
+    target_density: Literal["auto", "positive", "any"] = _option(
+        "auto", "The same of the target density.", "one of auto, positive, any"
+    )
+    periodic: Names | None = _option(
+        None, "Features that are angles in radians. Left out: those with phi or azimuth in their name that fill a turn.",
+        "names of features",
+    )  # fmt: skip
     validation_fraction: Number = _option(
         0.1, "Share of the events that is held out for validation.", "a number between 0 and 1", gt=0, lt=1
     )
     device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
+    threads: int | None = _option(
+        None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,
+        ge=1, le=1024,
+    )  # fmt: skip
     on_divergence: Literal["warn", "raise"] = _option(
         "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
     )
@@ -142,7 +170,7 @@ class FitConfiguration(BaseModel):
 
     def estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that `method` names; what was left out keeps its default."""
-        names = {"members": "n_members", "seed": "random_state", "steps": "max_steps"}
+        names = {"members": "n_members", "seed": "random_state", "steps": "max_steps", "threads": "n_threads"}
         own = {"direct": {"loss"}, "auto": set()}.get(self.method, {"tune", "tune_loss"})
         skipped = _NOT_OF_THE_ESTIMATOR | ({"loss", "tune", "tune_loss"} - own)
         return {names.get(key, key): value for key, value in self if key not in skipped and value is not None}

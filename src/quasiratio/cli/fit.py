@@ -80,8 +80,25 @@ def fit(
     ] = None,
     members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every random number.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Optimiser steps; left out, length and strength follow from the data.")
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
+    reference_density: Annotated[
+        str | None,
+        typer.Option(
+            help="auto (tests the data), positive (a ratio without poles) or any.",
+            autocompletion=choices("auto", "positive", "any"),
+        ),
+    ] = None,
+    target_density: Annotated[
+        str | None,
+        typer.Option(help="The same of the target.", autocompletion=choices("auto", "positive", "any")),
+    ] = None,
+    periodic: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of a training step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     hidden_layers: Annotated[
         str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
@@ -126,6 +143,10 @@ def fit(
         "seed": seed,
         "steps": steps,
         "batch_size": batch_size,
+        "reference_density": reference_density,
+        "target_density": target_density,
+        "periodic": split_list(periodic),
+        "threads": threads,
         "learning_rate": learning_rate,
         "hidden_layers": _widths(hidden_layers),
         "activation": activation,
