@@ -5,6 +5,7 @@ What to use when:
 - `closure`: does the reweighted reference look like the target, observable by observable?
 - `ratio_risk`, `ratio_risk_difference`: which of two ratio models is better, whatever their losses?
 - `chi_squared`, `tsallis_relative_entropy`, `sliced_wasserstein`: one distance between two samples.
+- `histogram_band`: the error that a training leaves in a histogram, from the members of an ensemble.
 - `weight_diagnostics`, `excess_gradient_variance`: what the weights cost before anything is trained.
 - `inspect_samples`: all of that for a pair of samples, their overlap, and which method suits them.
 - `feature_overlaps`, `n_duplicates`, `n_shared`: can one sample be reweighted to the other at all?
@@ -18,6 +19,7 @@ from quasiratio.metrics.closure_result import ClosureResult, MethodClosure, Obse
 from quasiratio.metrics.duplicates import n_duplicates, n_shared
 from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
 from quasiratio.metrics.inspection import Inspection, inspect_samples
+from quasiratio.metrics.member_band import HistogramBand, histogram_band
 from quasiratio.metrics.overlap import FeatureOverlap, feature_overlaps
 from quasiratio.metrics.ratio_risk import RatioRisk, ratio_risk, ratio_risk_difference
 from quasiratio.metrics.recommendation import Recommendation, recommend_method
@@ -30,6 +32,7 @@ __all__ = [
     "ChiSquared",
     "ClosureResult",
     "FeatureOverlap",
+    "HistogramBand",
     "Inspection",
     "MethodClosure",
     "ObservableClosure",
@@ -42,6 +45,7 @@ __all__ = [
     "closure",
     "excess_gradient_variance",
     "feature_overlaps",
+    "histogram_band",
     "inspect_samples",
     "n_duplicates",
     "n_shared",

@@ -92,3 +92,4 @@ class PositiveReportDocument(Document):
     flattened_fraction: Measured
     effective_size_before: Measured
     effective_size_after: Measured
+    effective_size_with_training: Measured = "nan"
