@@ -215,7 +215,9 @@ def test_evaluate_leaves_out_what_has_one_value() -> None:
 def test_positive_writes_and_reports() -> None:
     out = run("positive", "reference.npz", *SHORT, "-o", "positive.npz", "--weight-name", "v")
     assert "Features (2): pt, eta\n" in out
-    assert "Gain in effective size" in out
+    assert "Gain " in out
+    assert "without the error of the training, " in out
+    assert "with it (in 20 bins of each feature); negative density over" in out
     written = columns_of("positive.npz")
     assert written["v"].min() >= 0
     assert written["v"].sum() == pytest.approx(written["w"].sum())
@@ -223,6 +225,24 @@ def test_positive_writes_and_reports() -> None:
     values = json.loads(run("positive", "reference.npz", *options))
     assert values["n_written"] == len(columns_of("fewer.npz")["pt"]) < 1500
     assert values["gain"] > 1
+    assert 0 < values["gain_with_training"] < values["gain"]
+
+
+def test_positive_writes_the_weights_of_the_members() -> None:
+    run("positive", "reference.npz", *SHORT, "-o", "members.npz", "--members", "3", "--write-members")
+    written = columns_of("members.npz")
+    members = np.array([written[f"weight_positive_member_{k}"] for k in range(3)])
+    assert np.allclose(written["weight_positive_std"], members.std(axis=0, ddof=1))
+    assert members.std(axis=0).max() > 0
+    out = run("positive", "reference.npz", *SHORT, "-o", "one.npz", "--members", "1")
+    assert "which one network does not know" in out
+    assert "--members 4 or more" in out
+    for option, word in ((["--resample"], "--resample"), (["--members", "1"], "--members 1")):
+        arguments = ["positive", "reference.npz", *SHORT, "-o", "no.npz", "--write-members", *option]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert f"Got --write-members with {word}" in result.stderr
+        assert not Path("no.npz").exists()
 
 
 def test_export_and_show() -> None:
