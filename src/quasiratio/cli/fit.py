@@ -77,6 +77,12 @@ def fit(
         typer.Option(help="Loss of the tuning: pare or lsif.", autocompletion=choices("pare", "lsif")),
     ] = None,
     members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="With 2 or more: as many models, so that each event gets one that has not seen it."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every random number.")] = None,
     steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
@@ -121,6 +127,7 @@ def fit(
         "tune": tune,
         "tune_loss": tune_loss,
         "members": members,
+        "folds": folds,
         "seed": seed,
         "steps": steps,
         "batch_size": batch_size,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from quasiratio.errors import SupportWarning
 from quasiratio.estimators.base import RatioEstimator
-from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
 from quasiratio.metrics import (
     ClosureResult,
     RatioRisk,
@@ -44,6 +44,8 @@ class Evaluation:
         target: Diagnostics of the target's weights.
         ratios: The ratio at each reference event.
         target_ratios: The ratio at each target event.
+        seen: Estimated share of the reference and of the target events that the model was trained on, and predicts
+            nevertheless; zero for a `Reweighter` with folds, whose models predict what they have not seen.
     """
 
     closure: ClosureResult
@@ -53,6 +55,7 @@ class Evaluation:
     target: WeightDiagnostics
     ratios: FloatArray
     target_ratios: FloatArray
+    seen: tuple[float, float] = (0.0, 0.0)
 
 
 def evaluate_model(
@@ -104,7 +107,24 @@ def evaluate_model(
         weight_diagnostics(target),
         at_reference,
         at_target,
+        (share_seen(model, reference), share_seen(model, target)),
     )
+
+
+def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> float:
+    """Estimate which share of the events is predicted by a model that was trained on them.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(size=(2000, 2)), np.repeat([0, 1], 1000)
+        >>> model = qr.DirectRatio(max_steps=5, random_state=0).fit(X, y)
+        >>> share_seen(model, WeightedSample(X[:1000]))
+        1.0
+    """
+    if predicts_unseen(model):
+        return 0.0
+    return float(model.fingerprint_.share_seen(sample))
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
@@ -119,7 +139,7 @@ def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any
 
 
 def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
-    if isinstance(model, RatioEstimator) and model.n_members > 1:
+    if model.n_members > 1:
         return model._predict(sample, members=True)
     return model.predict_ratio(sample), np.empty((0, len(sample)))
 
