@@ -291,7 +291,7 @@ def test_positive_writes_the_weights_of_the_members() -> None:
     assert members.std(axis=0).max() > 0
     out = run("positive", "reference.npz", *SHORT, "-o", "one.npz", "--members", "1")
     assert "which one network does not know" in out
-    assert "--members 4 or more" in out
+    assert "--members 8 would know" in out
     for option, word in ((["--resample"], "--resample"), (["--members", "1"], "--members 1")):
         arguments = ["positive", "reference.npz", *SHORT, "-o", "no.npz", "--write-members", *option]
         result = CliRunner().invoke(app, arguments)

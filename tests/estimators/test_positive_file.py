@@ -30,7 +30,7 @@ def written(path: Path) -> dict[str, Any]:
 
 
 def reweighter() -> qr.PositiveReweighter:
-    return qr.PositiveReweighter(max_steps=60, random_state=0)
+    return qr.PositiveReweighter(max_steps=60, n_members=4, random_state=0)
 
 
 def test_writes_positive_weights_of_the_same_sum_beside_everything(table: Table, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def positive(
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
     members: Annotated[
         int, typer.Option(help="Networks in the ensemble, whose scatter is the error of the training.")
-    ] = 4,
+    ] = 8,
     write_members: Annotated[
         bool,
         typer.Option("--write-members", help="Add the spread of the ensemble and the weight of each member."),
@@ -139,7 +139,7 @@ def _print(printer: Printer, done: PositiveFile) -> None:
         f"absolute weight, flattened to zero over {report.flattened_fraction:.2%}"
     )
     if math.isnan(report.effective_size_with_training):
-        printer.line("--members 4 or more would know the error of the training.")
+        printer.line("--members 8 would know the error of the training.")
     rows = [
         [entry.name, f"{entry.reference.chi_squared.value:.2f}", f"{entry.reference.chi_squared.n_dof}"]
         for entry in done.closure.observables
