@@ -151,6 +151,9 @@ def test_events_of_the_fit_are_a_weaker_test(good: Evaluation, source: SampleSou
     model = EvaluatedModel(qr.DirectRatio(), fitted_on=fitted_on)
     verdict = evaluation_verdict(good, model=model, sources={"reference": source, "target": SampleSource()})
     assert ("These are the events of the fit" in verdict.text) == is_same
+    folded = EvaluatedModel(qr.Reweighter(n_folds=2), fitted_on=fitted_on)
+    verdict = evaluation_verdict(good, model=folded, sources={"reference": source, "target": SampleSource()})
+    assert "events of the fit" not in verdict.text  # each is predicted by a model that has not seen it
 
 
 def test_the_spread_of_members_is_told(good: Evaluation) -> None:
@@ -176,3 +179,9 @@ def test_the_largest_pull_and_its_bin(good: Evaluation) -> None:
     worst = int(np.nanargmax(np.abs(pulls)))
     assert row.largest_pull == pytest.approx(pulls[worst])
     assert row.pull_range == (entry.edges[worst], entry.edges[worst + 1])
+
+
+def test_events_of_the_fit_are_recognised_whatever_their_file(good: Evaluation) -> None:
+    seen = replace(good, seen=(0.0, 0.4))
+    verdict = evaluation_verdict(seen, model=EvaluatedModel(qr.DirectRatio()))
+    assert "About 40% of the target events took part in the fit." in verdict.text
