@@ -54,6 +54,7 @@ def test_training_events_are_recognised_and_others_are_not() -> None:
     assert found.share_seen(X[labels]) == 1.0  # of the target all, though they are few
     assert found.share_seen(X[~labels]) == 1.0
     assert found.share_seen(fresh) == 0.0
+    assert found.share_seen(X[::3]) == pytest.approx(1.0, abs=0.15)  # five sixths reference, one sixth target
     mixed = np.concatenate([X[~labels][:10_000], fresh])
     assert found.share_seen(mixed) == pytest.approx(0.25, abs=0.06)  # of about 800 within reach
     in_parts = [found.seen(part) for part in np.array_split(rng.permutation(mixed), 7)]

@@ -69,16 +69,17 @@ class SeenEvents:
 
     @property
     def share(self) -> float:
-        """Estimated share of the events that took part in the training, of the class that has more of them.
+        """Estimated share of the events that took part in the training, as reference or as target.
 
-        Zero where fewer than five were recognised, which may be chance.
+        A class of which fewer than five were recognised does not count, as that may be chance; events that were in
+        both classes count twice, up to all of them.
         """
         shares = [
             n_hits / n_within
             for n_within, n_hits in zip(self.within, self.hits, strict=True)
             if n_hits >= _FEWEST_HITS
         ]
-        return max(shares, default=0.0)
+        return min(1.0, sum(shares))
 
 
 def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:
