@@ -117,15 +117,19 @@ def peers() -> str:
 
 
 def positive() -> str:
-    keys = ["seed", "negative_fraction_after", "chi2_to_original", "chi2_to_independent_truth", "gain"]
-    header = [
-        "seed",
-        "negative fraction after",
-        "chi2 to the original",
-        "chi2 to an independent truth",
-        "gain in effective size",
-    ]
-    return _table(header, ([f"{row[key]:.4g}" for key in keys] for row in read_rows("positive")))
+    columns = {
+        "seed": "seed",
+        "chi2_of_signed_weights": "chi2/ndof, signed weights",
+        "chi2_without_band": "new weights, without the band",
+        "chi2_with_band": "with it",
+        "pull_68": "68% quantile of \\|pull\\|",
+        "gain": "gain without the training error",
+        "gain_with_training": "with it",
+        "seconds": "seconds",
+    }
+    rows = [row for row in read_rows("positive") if "chi2_with_band" in row]  # older runs had no band
+    body = [[f"{row[key]:.3g}" for key in columns] for row in rows]
+    return _table(list(columns.values()), body)
 
 
 def coverage() -> str:
@@ -239,7 +243,12 @@ SECTIONS = {
         peers,
     ),
     "positive": (
-        "## Negative weights made positive\n\nThe Nonnegative toy's target sample, 2,000,000 events.",
+        (
+            "## Negative weights made positive\n\nThe Nonnegative toy's target sample, 1,000,000 signed events, eight "
+            "members, default settings; all seeds. Chi2 per degree of freedom of the radius (99 bins) against "
+            "1,400,000 independent events, without and with the covariance that the members have for the error of the "
+            "training; pulls of the bins against the closed form. Gains in effective size are in 20 bins of each feature."
+        ),
         positive,
     ),
     "coverage": (

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import quasiratio as qr
 from quasiratio.cli.main import app
+from quasiratio.estimators.reweighter import fold_of_events
 from quasiratio.io import open_table, read_metadata
 
 pytestmark = pytest.mark.usefixtures("workspace")
@@ -249,10 +250,66 @@ def test_evaluate_leaves_out_what_has_one_value() -> None:
     assert "Warning: Left out of the closure, as they have one value only: 'flat'." in result.stderr
 
 
+def test_folds_predict_every_event_by_a_model_that_has_not_seen_it() -> None:
+    out = run("fit", *PAIR, *SHORT, "--folds", "3", "--members", "2", "-o", "folded")
+    assert "Fold 2: " in out
+    model = model_of("folded")
+    assert (type(model).__name__, model.n_folds, model.total) == ("Reweighter", 3, "original")
+    out = run("apply", "folded", "reference.npz", "-o", "out.npz", "--members")
+    assert "took part in the training" not in out
+    written = columns_of("out.npz")
+    X = np.column_stack([written["pt"], written["eta"]])
+    folds = fold_of_events(X.astype(np.float32), 3)
+    for fold, ratio in enumerate(model.ratios_):
+        mine = folds == fold
+        assert np.allclose(written["ratio"][mine], ratio.predict_ratio(X[mine]))
+        assert ratio.fingerprint_.share_seen(X[mine]) == 0.0  # it has not seen what it predicts
+        assert ratio.fingerprint_.share_seen(X[~mine]) == 1.0
+    members = np.array([written["ratio_member_0"], written["ratio_member_1"]])
+    assert np.allclose(written["ratio_std"], members.std(axis=0, ddof=1))
+    assert written["weight_reweighted"].sum() == pytest.approx(written["w"].sum())
+    out = run("evaluate", "folded", *PAIR, "-o", "report")
+    assert "took part in the training" not in out
+    assert run("export", "folded", "-o", "folded.onnx").startswith("Written: folded.onnx, ")
+    shown = run("models", "show", "folded")
+    assert "parameters.n_folds: 3" in shown
+    assert "ratios.2.history.n_steps: " in shown
+    assert "sketches" not in shown
+
+
+def test_folds_in_a_file_and_resumed() -> None:
+    text = run("fit", *PAIR, *SHORT, "--folds", "2", "-o", "new", "--print-config")
+    assert "\nfolds: 2\n" in text
+    Path("fit.yaml").write_text(text)
+    assert json.loads(run("fit", "fit.yaml", "--json"))["diverged"] is False
+    assert model_of("new").n_folds == 2
+    result = CliRunner().invoke(app, ["fit", *PAIR, *SHORT, "-o", "no", "--folds", "0"])
+    assert "Got --folds 0; expected a whole number of at least 1 and at most 100." in result.stderr
+
+
+def test_training_events_of_a_model_without_folds_are_recognised() -> None:
+    out = run("apply", "model", "reference.npz", "-o", "out.npz")
+    line = "About 100% of the events took part in the training of this model"
+    assert line in out
+    assert "'quasiratio fit --folds 5'" in out
+    values = json.loads(run("apply", "model", "reference.npz", "-o", "out2.npz", "--json"))
+    assert values["share_seen_in_training"] == 1.0
+    fresh = {name: column + 0.01 for name, column in columns_of("reference.npz").items()}
+    np.savez("fresh.npz", **fresh)
+    assert "took part in the training" not in run("apply", "model", "fresh.npz", "-o", "out3.npz")
+    out = run("evaluate", "model", "fresh.npz", "target.npz", "-o", "report")
+    assert "About 100% of the target events took part" in out
+    assert "reference events took part" not in out
+    seen = json.loads(Path("report/results.json").read_text())["share_seen_in_training"]
+    assert seen == {"reference": 0.0, "target": 1.0}
+
+
 def test_positive_writes_and_reports() -> None:
     out = run("positive", "reference.npz", *SHORT, "-o", "positive.npz", "--weight-name", "v")
     assert "Features (2): pt, eta\n" in out
-    assert "Gain in effective size" in out
+    assert "Gain " in out
+    assert "without the error of the training, " in out
+    assert "with it (in 20 bins of each feature); negative density over" in out
     written = columns_of("positive.npz")
     assert written["v"].min() >= 0
     assert written["v"].sum() == pytest.approx(written["w"].sum())
@@ -260,6 +317,24 @@ def test_positive_writes_and_reports() -> None:
     values = json.loads(run("positive", "reference.npz", *options))
     assert values["n_written"] == len(columns_of("fewer.npz")["pt"]) < 1500
     assert values["gain"] > 1
+    assert 0 < values["gain_with_training"] < values["gain"]
+
+
+def test_positive_writes_the_weights_of_the_members() -> None:
+    run("positive", "reference.npz", *SHORT, "-o", "members.npz", "--members", "3", "--write-members")
+    written = columns_of("members.npz")
+    members = np.array([written[f"weight_positive_member_{k}"] for k in range(3)])
+    assert np.allclose(written["weight_positive_std"], members.std(axis=0, ddof=1))
+    assert members.std(axis=0).max() > 0
+    out = run("positive", "reference.npz", *SHORT, "-o", "one.npz", "--members", "1")
+    assert "which one network does not know" in out
+    assert "--members 8 would know" in out
+    for option, word in ((["--resample"], "--resample"), (["--members", "1"], "--members 1")):
+        arguments = ["positive", "reference.npz", *SHORT, "-o", "no.npz", "--write-members", *option]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert f"Got --write-members with {word}" in result.stderr
+        assert not Path("no.npz").exists()
 
 
 def test_export_and_show() -> None:

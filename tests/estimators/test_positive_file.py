@@ -30,7 +30,7 @@ def written(path: Path) -> dict[str, Any]:
 
 
 def reweighter() -> qr.PositiveReweighter:
-    return qr.PositiveReweighter(max_steps=60, random_state=0)
+    return qr.PositiveReweighter(max_steps=60, n_members=4, random_state=0)
 
 
 def test_writes_positive_weights_of_the_same_sum_beside_everything(table: Table, tmp_path: Path) -> None:
@@ -70,10 +70,21 @@ def test_selection_limits_fit_and_file(table: Table, tmp_path: Path) -> None:
     assert new["weight_positive"].sum() == pytest.approx(new["w"].sum())
 
 
+def test_members_are_written_beside_the_weight(table: Table, tmp_path: Path) -> None:
+    make_positive_file(reweighter(), table, tmp_path / "out.npz", features=["x"], weight="w", members=True)
+    new = written(tmp_path / "out.npz")
+    assert list(new)[3:5] == ["weight_positive", "weight_positive_std"]
+    members = np.array([new[f"weight_positive_member_{k}"] for k in range(4)])
+    assert np.allclose(new["weight_positive_std"], members.std(axis=0, ddof=1))
+    # The sum of 3000 signs with an asymmetry of 0.6 is known to sqrt(0.64 * 3000) = 44, or 0.02 of it.
+    assert 10 < members.sum(axis=1).std(ddof=1) < 150
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ({"weight_name": "w"}, "Got 'w' as the new column"),
+        ({"members": True, "resample": True}, "resampled events, which have none"),
         ({"weight": "0 - w"}, "expected a positive sum"),
         ({"selection": "x > 1000"}, "keeps none"),
         ({"features": ["z"]}, "'z'"),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 
 from quasiratio.distributions import signed_gaussian_case
@@ -277,3 +278,25 @@ def test_the_same_seed_gives_the_same_bits(pair: Pair, crossed: Reweighter) -> N
     np.testing.assert_array_equal(
         again.predict_weights(pair.original), crossed.predict_weights(pair.original)
     )
+
+
+def test_another_network_in_one_fold_changes_the_events_of_that_fold_only(pair: Pair) -> None:
+    reweighter = pair.fit(Reweighter(SignResolvedRatio(**QUICK), total="original", n_folds=3))
+    before = reweighter.predict_ratio(pair.original)
+    with torch.no_grad():
+        reweighter.ratios_[1].model_.network.biases[-1].add_(
+            torch.linspace(0, 1, reweighter.ratios_[1].model_.network.biases[-1].shape[-1])
+        )
+    changed = reweighter.predict_ratio(pair.original) != before
+    np.testing.assert_array_equal(changed, fold_of_events(pair.original, 3) == 1)
+
+
+def test_members_of_the_folds(pair: Pair) -> None:
+    reweighter = pair.fit(Reweighter(SignResolvedRatio(**QUICK, n_members=2), n_folds=2))
+    members = reweighter.predict_members(pair.original)
+    assert members.shape == (2, len(pair.original))
+    first = fold_of_events(pair.original, 2) == 0
+    np.testing.assert_allclose(
+        members[:, first], reweighter.ratios_[0].predict_members(pair.original[first]), rtol=1e-6
+    )
+    assert Reweighter().n_members == 1

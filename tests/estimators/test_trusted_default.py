@@ -153,7 +153,7 @@ def test_a_ratio_that_is_worse_than_none_fails_the_check() -> None:
             random_state=0,
             verbose=False,
         ).fit_samples(
-            reference, target, validation=tuple(WeightedSample(rng.normal(size=(600, 30))) for _ in "rt")
+            reference, target, validation=(WeightedSample(rng.normal(size=(600, 30))), WeightedSample(rng.normal(size=(600, 30))))
         )
 
 
@@ -174,16 +174,15 @@ def test_a_heavy_weight_is_named_before_training(role: int) -> None:
     number = 123 + 500 * role
     said = f"One event of the {('reference', 'target')[role]}, number {number}, has the weight 1e\\+12"
     with pytest.warns(UntrustworthyFitWarning, match=said):
-        qr.SignResolvedRatio(max_steps=3, random_state=0, verbose=False).fit_samples(
-            *(WeightedSample(x, w) for x, w in samples)
-        )
+        reference, target = (WeightedSample(x, w) for x, w in samples)
+        qr.SignResolvedRatio(max_steps=3, random_state=0, verbose=False).fit_samples(reference, target)
 
 
 def test_more_features_than_the_effective_size_supports_are_named() -> None:
     rng = np.random.default_rng(0)
-    samples = [WeightedSample(rng.normal(size=(100, 30))) for _ in range(2)]
+    reference, target = (WeightedSample(rng.normal(size=(100, 30))) for _ in range(2))
     with pytest.warns(UntrustworthyFitWarning, match="effective size of 100 events for 30 features"):
-        qr.SignResolvedRatio(max_steps=3, random_state=0, verbose=False).fit_samples(*samples)
+        qr.SignResolvedRatio(max_steps=3, random_state=0, verbose=False).fit_samples(reference, target)
 
 
 def test_the_score_cannot_be_bribed_by_a_pole() -> None:
@@ -203,7 +202,7 @@ def test_the_score_cannot_be_bribed_by_a_pole() -> None:
     def score_with(size: float) -> float:
         ratio = exact.copy()
         ratio[negative] = size
-        model.predict_ratio = lambda _: ratio  # type: ignore[method-assign, assignment, misc]
+        model.predict_ratio = lambda _: ratio  # type: ignore[method-assign, assignment]
         return model.score(X, y)
 
     without = score_with(1.0)

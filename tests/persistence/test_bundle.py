@@ -198,6 +198,14 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "no candidates": (_set("estimator", "candidates", to=[]), "at least 1"),
     "deep notes": (_set("notes", to={"a": _nested(500)}), "notes"),
     "a checksum that is no text": (_set("estimator", "fingerprint", "sha256", to=["a"]), "sha256"),
+    "hashes of events that do not increase": (
+        _set("estimator", "fingerprint", "sketches", to=[{"hashes": "f" * 16 + "0" * 16, "is_complete": True}]),
+        "do not increase",
+    ),
+    "hashes of events that are none": (
+        _set("estimator", "fingerprint", "sketches", to=[{"hashes": "xyz", "is_complete": True}]),
+        "hashes",
+    ),
     "an endless name": (_set("estimator", "candidates", 0, "name", to="x" * 10**5), "at most 10000"),
     "a name with line breaks": (_set("estimator", "kind", to="a\nb\nTraceback"), "does not match"),
 }  # fmt: skip

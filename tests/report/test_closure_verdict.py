@@ -159,6 +159,9 @@ def test_events_of_the_fit_are_a_weaker_test(good: Evaluation, source: SampleSou
     model = EvaluatedModel(qr.DirectRatio(), fitted_on=fitted_on)
     verdict = evaluation_verdict(good, model=model, sources={"reference": source, "target": SampleSource()})
     assert ("These are the events of the fit" in verdict.text) == is_same
+    folded = EvaluatedModel(qr.Reweighter(n_folds=2), fitted_on=fitted_on)
+    verdict = evaluation_verdict(good, model=folded, sources={"reference": source, "target": SampleSource()})
+    assert "events of the fit" not in verdict.text  # each is predicted by a model that has not seen it
 
 
 def test_the_spread_of_members_is_told(good: Evaluation) -> None:
@@ -303,3 +306,9 @@ def test_members_that_differ_by_more_than_the_ensemble_errs_hide_differences(
     verdict = evaluation_verdict(replace(good, closure=ClosureResult((banded,))))
     assert ("better than the spread of the members allows in x" in verdict.text) == (width > 1)
     assert verdict.status == ("fair" if width > 1 else "good")
+
+
+def test_events_of_the_fit_are_recognised_whatever_their_file(good: Evaluation) -> None:
+    seen = replace(good, seen=(0.0, 0.4))
+    verdict = evaluation_verdict(seen, model=EvaluatedModel(qr.DirectRatio()))
+    assert "About 40% of the target events took part in the fit." in verdict.text

@@ -12,6 +12,7 @@ from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Wei
 from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
 from quasiratio.cli.samples import SampleFiles, feature_line, require_weight_option
+from quasiratio.cli.seen_events import seen_line
 
 if TYPE_CHECKING:
     from quasiratio.estimators.applying import AppliedModel
@@ -98,6 +99,7 @@ def _as_dict(done: AppliedModel, path: Path, weight: str | None) -> dict[str, An
         "n_nonpositive_reference": done.n_nonpositive,
         "n_infinite_ratios": done.n_infinite,
         "n_outside_selection_of_fit": done.n_unselected,
+        "share_seen_in_training": done.share_seen,
         "outside_training_range": {feature.name: feature.outside for feature in done.outside},
     }
 
@@ -111,3 +113,6 @@ def _print(printer: Printer, done: AppliedModel, weight: str | None) -> None:
     ]
     printer.table("", [f"{done.n_events} events, weight {weight or '1'}", "before", "after"], rows)
     printer.line(f"Ratios from {done.ratio_range[0]:.4g} to {done.ratio_range[1]:.4g}")
+    line = seen_line(done.share_seen)
+    if line is not None:
+        printer.line(line)

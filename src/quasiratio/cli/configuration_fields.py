@@ -48,6 +48,7 @@ _NOT_OF_THE_ESTIMATOR = {
     "target_weight",
     "selection",
     "method",
+    "folds",
 }
 
 
@@ -95,6 +96,13 @@ class FitConfiguration(BaseModel):
         _COUNT + " and at most 1000",
         ge=1,
         le=1000,
+    )
+    folds: int = _option(
+        1,
+        "Models on parts of the events: with 2 or more, every event gets its ratio from a model that has not seen it.",
+        _COUNT + " and at most 100",
+        ge=1,
+        le=100,
     )
     seed: int = _option(
         0, "Seed of every random number.", f"a whole number from 0 to {_LARGEST_SEED}", ge=0, le=_LARGEST_SEED

@@ -23,6 +23,7 @@ from quasiratio.cli.output_directory import output_directory, require_output_nam
 from quasiratio.cli.printing import Printer
 from quasiratio.cli.repeat_command import repeat_command
 from quasiratio.cli.samples import SampleFiles, feature_line
+from quasiratio.cli.seen_events import seen_line
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -140,3 +141,7 @@ def _print(printer: Printer, result: Evaluation) -> None:
     printer.line(
         f"Risk against no reweighting: {difference.value:+.5f} +- {difference.error:.5f} (negative is better)"
     )
+    for role, share in zip(("reference", "target"), result.seen, strict=True):
+        line = seen_line(share, f"{role} events")
+        if line is not None:
+            printer.line(line)

@@ -138,6 +138,7 @@ def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[s
         },
         "reweighted": asdict(result.reweighted),
         "risk_difference": asdict(result.risk_difference),
+        "share_seen_in_training": dict(zip(("reference", "target"), result.seen, strict=True)),
         "closure": result.closure.table(include_reference=True),
         "quality": [
             asdict(row)

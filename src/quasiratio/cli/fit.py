@@ -79,6 +79,12 @@ def fit(
         typer.Option(help="Loss of the tuning: pare or lsif.", autocompletion=choices("pare", "lsif")),
     ] = None,
     members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="With 2 or more: as many models, so that each event gets one that has not seen it."
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of every random number.")] = None,
     steps: Annotated[
         int | None, typer.Option(help="Optimiser steps; left out, length and strength follow from the data.")
@@ -96,7 +102,7 @@ def fit(
         typer.Option(help="The same of the target.", autocompletion=choices("auto", "positive", "any")),
     ] = None,
     periodic: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
+        list[str] | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a training step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
@@ -140,6 +146,7 @@ def fit(
         "tune": tune,
         "tune_loss": tune_loss,
         "members": members,
+        "folds": folds,
         "seed": seed,
         "steps": steps,
         "batch_size": batch_size,

@@ -17,7 +17,7 @@ from quasiratio.cli.fit_directory import FitDirectory
 from quasiratio.cli.fit_notes import KEY, FitNotes, SampleNotes
 from quasiratio.cli.printing import Printer
 from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
-from quasiratio.estimators import AutoRatio, RatioEstimator
+from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter
 from quasiratio.estimators.by_name import estimator_by_name
 from quasiratio.io import Table
 from quasiratio.sample import WeightedSample
@@ -37,34 +37,46 @@ class FittedModel:
         seconds: Time of the training.
     """
 
-    estimator: RatioEstimator
+    estimator: RatioEstimator | Reweighter
     path: Path
     notes: FitNotes
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result for machines."""
-        history = getattr(self.estimator, "history_", None)
+        history = getattr(self._parts[0], "history_", None)
+        diverged = [getattr(part, "diverged_", None) for part in self._parts]
         return {
             "model": str(self.path),
             "seconds": self.seconds,
             "n_steps": None if history is None else history.n_steps,
-            "diverged": getattr(self.estimator, "diverged_", None),
+            "diverged": None if None in diverged else any(diverged),
             "features": list(self.estimator.fingerprint_.ranges),
             **self.notes.model_dump(),
         }
 
     def lines(self) -> list[str]:
         """Return the result for people."""
-        steps = ""
-        if isinstance(self.estimator, AutoRatio):
-            lines = str(self.estimator.report_).splitlines()
-        else:
-            history = self.estimator.history_
+        steps, lines = "", []
+        for number, part in enumerate(self._parts):
+            fold = f"Fold {number}: " if isinstance(self.estimator, Reweighter) else ""
+            if isinstance(part, AutoRatio):
+                lines += [fold + line for line in str(part.report_).splitlines()]
+                continue
+            history = part.history_
             loss = float(np.mean(history.validation_loss[-1]))
-            steps, lines = f", {history.n_steps} steps, validation loss {loss:.5f}", []
+            said = f"{history.n_steps} steps, validation loss {loss:.5f}"
+            if fold:
+                lines.append(fold + said)
+            else:
+                steps = f", {said}"
         lines.append(f"Fitted in {self.seconds:.1f} s{steps}.")
         return [*lines, f"Model: {self.path}"]
+
+    @property
+    def _parts(self) -> list[Any]:
+        """The ratio estimators: one, or one per fold."""
+        return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
 
 
 def run_fit(
@@ -86,8 +98,11 @@ def run_fit(
     """
     directory = FitDirectory(Path(configuration.output))
     directory.require_writable(force=force)
-    estimator = estimator_by_name(configuration.method, **configuration.estimator_parameters())
-    estimator.set_params(verbose=not printer.quiet)
+    ratio = estimator_by_name(configuration.method, **configuration.estimator_parameters())
+    ratio.set_params(verbose=not printer.quiet)
+    estimator: RatioEstimator | Reweighter = ratio
+    if configuration.folds > 1:
+        estimator = Reweighter(ratio, total="original", n_folds=configuration.folds)
     files = _sample_files(configuration, allow_large=allow_large)
     tables = [sample.open() for sample in files]
     features = chosen_features(configuration.features, files, tables)
@@ -124,20 +139,30 @@ def _sample_files(configuration: FitConfiguration, *, allow_large: bool) -> list
     ]
 
 
-def _train(estimator: RatioEstimator, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
+def _train(
+    estimator: RatioEstimator | Reweighter, samples: list[WeightedSample], state: Path, *, quiet: bool
+) -> None:
     key = _key(samples, estimator)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        estimator.fit_samples(samples[0], samples[1])
+        reference, target = samples
+        if isinstance(estimator, Reweighter):
+            estimator.fit(reference, target)
+        else:
+            estimator.fit_samples(reference, target)
 
 
-def _key(samples: list[WeightedSample], estimator: RatioEstimator) -> str:
+def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
-        name: repr(value) for name, value in sorted(estimator.get_params().items()) if name != "verbose"
+        name: repr(value)
+        for name, value in sorted(estimator.get_params().items())
+        if name not in ("verbose", "ratio", "ratio__verbose")  # what is in `ratio` has names of its own
     }
+    if isinstance(estimator, Reweighter):
+        parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
     labels = np.repeat([0, 1], [len(sample) for sample in samples])

@@ -66,11 +66,13 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
 
 def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401
     """Return the leaves of a document with the path to each; lists stay on one line, what is not set is left out."""
+    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
+        value = dict(enumerate(value))  # the folds of a reweighter, the candidates of a stack
     if not isinstance(value, dict):
         return [] if value is None else [(prefix, str(value))]
     return [
         leaf
         for name, inner in value.items()
         if name not in skipped
-        for leaf in _flat(inner, prefix=f"{prefix}.{name}" if prefix else name)
+        for leaf in _flat(inner, skipped=skipped, prefix=f"{prefix}.{name}" if prefix else str(name))
     ]

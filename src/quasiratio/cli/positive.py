@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,7 +58,13 @@ def positive(
     seed: Annotated[int, typer.Option(help="Seed of the training and the resampling.")] = 0,
     steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
-    members: Annotated[int, typer.Option(help="Networks in the ensemble.")] = 1,
+    members: Annotated[
+        int, typer.Option(help="Networks in the ensemble, whose scatter is the error of the training.")
+    ] = 8,
+    write_members: Annotated[
+        bool,
+        typer.Option("--write-members", help="Add the spread of the ensemble and the weight of each member."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -68,6 +75,12 @@ def positive(
     """
     if not 0 <= seed < 2**32:
         msg = f"Got --seed {seed}; expected a whole number from 0 to {2**32 - 1}."
+        raise InvalidInputError(msg)
+    if write_members and (resample or members < 2):
+        msg = (
+            f"Got --write-members with {'--resample' if resample else f'--members {members}'}; expected all events and "
+            "at least two members. Leave one of the two options out."
+        )
         raise InvalidInputError(msg)
     out = output_file(output, force=force)
 
@@ -94,6 +107,7 @@ def positive(
             weight=weight,
             selection=selection,
             weight_name=weight_name,
+            members=write_members,
             resample=resample,
             seed=seed,
             tree=out.tree_like(table),
@@ -116,11 +130,18 @@ def _print(printer: Printer, done: PositiveFile) -> None:
         ],
         ["effective size", f"{report.effective_size_before:.6g}", f"{report.effective_size_after:.6g}"],
     ]
+    if not math.isnan(report.effective_size_with_training):
+        rows.append(
+            ["the same with the error of the training", "", f"{report.effective_size_with_training:.6g}"]
+        )
     printer.table("", ["", "before", "after"], rows)
+    sentence = report.gain_sentence
     printer.line(
-        f"Gain in effective size {report.gain:.2f}; negative density over {report.negative_density_fraction:.2%} of "
-        f"the absolute weight, flattened to zero over {report.flattened_fraction:.2%}"
+        f"{sentence[0].upper()}{sentence[1:]}; negative density over {report.negative_density_fraction:.2%} of the "
+        f"absolute weight, flattened to zero over {report.flattened_fraction:.2%}"
     )
+    if math.isnan(report.effective_size_with_training):
+        printer.line("--members 8 would know the error of the training.")
     rows = [
         [entry.name, f"{entry.reference.chi_squared.value:.2f}", f"{entry.reference.chi_squared.n_dof}"]
         for entry in done.closure.observables

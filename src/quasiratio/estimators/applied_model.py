@@ -49,6 +49,8 @@ class AppliedModel:
             weights and the range of ratios leave them out.
         outside: Events outside the training range, feature by feature; empty where it is not known.
         n_unselected: Events that the selection of the fit would have left out.
+        share_seen: Estimated share of the events that the model was trained on, and predicts nevertheless (see
+            `DataFingerprint.share_seen`); zero for a `Reweighter` with folds.
     """
 
     n_events: int
@@ -60,6 +62,7 @@ class AppliedModel:
     n_infinite: int
     outside: tuple[OutsideRange, ...]
     n_unselected: int
+    share_seen: float = 0.0
 
     def warnings(self) -> list[QuasiratioWarning]:
         """Return what a user should know before using the new weights."""

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.applied_model import AppliedModel, NewColumns
 from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.event_sketch import SeenEvents
 from quasiratio.estimators.feature_ranges import RangeCount
-from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
 from quasiratio.estimators.weight_sums import WeightSums
 from quasiratio.io import Expression, Table, create_table, parse_expression
 from quasiratio.io.weight_names import require_named_weight
@@ -126,13 +127,14 @@ class _Stream:
         self.before, self.after = WeightSums(), WeightSums()
         self.n_nonpositive = self.n_unselected = self.n_infinite = 0
         self.lowest, self.highest = np.inf, -np.inf
+        self.seen, self.out_of_fold = SeenEvents(), predicts_unseen(self.model)
         self.new_columns = [self.names.ratio, self.names.weight]
         if self.members:
-            n_members = self.model.n_members if isinstance(self.model, RatioEstimator) else 1
+            n_members = self.model.n_members
             if n_members < 2:
                 msg = (
                     "Got a request for the members of a model that is no ensemble; expected one with at least two. "
-                    "Fit again with --members 8, or leave the members out."
+                    "Fit again with n_members=8, or leave the members out."
                 )
                 raise InvalidInputError(msg)
             self.new_columns += self.names.of_members(n_members)
@@ -184,9 +186,11 @@ class _Stream:
 
     def _predicted(self, matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features)
+        if not self.out_of_fold:
+            self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if self.members and isinstance(self.model, RatioEstimator):
+            if self.members:
                 ratio, members = self.model._predict(sample, members=True)
             else:
                 ratio, members = self.model.predict_ratio(sample), np.empty((0, len(matrix)))
@@ -240,6 +244,7 @@ class _Stream:
             self.n_infinite,
             self.ranges.result(),
             self.n_unselected,
+            self.seen.share,
         )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.omnibus import OmnibusTest, omnibus_test
-from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
 from quasiratio.metrics import (
     ClosureResult,
     RatioRisk,
@@ -49,6 +49,8 @@ class Evaluation:
         omnibus: Whether a classifier can still tell the reweighted reference from the target; `None` where there
             are too few events, or where it was not asked for.
         training_sizes: Effective sizes of the reference and of the target that the model was trained on, where known.
+        seen: Estimated share of the reference and of the target events that the model was trained on, and predicts
+            nevertheless; zero for a `Reweighter` with folds, whose models predict what they have not seen.
     """
 
     closure: ClosureResult
@@ -60,6 +62,7 @@ class Evaluation:
     target_ratios: FloatArray
     omnibus: OmnibusTest | None = None
     training_sizes: tuple[float, float] | None = None
+    seen: tuple[float, float] = (0.0, 0.0)
 
 
 def evaluate_model(
@@ -121,7 +124,24 @@ def evaluate_model(
         at_target,
         _omnibus(reference, at_reference, target, members, sizes) if omnibus else None,
         sizes,
+        (share_seen(model, reference), share_seen(model, target)),
     )
+
+
+def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> float:
+    """Estimate which share of the events is predicted by a model that was trained on them.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(size=(2000, 2)), np.repeat([0, 1], 1000)
+        >>> model = qr.DirectRatio(max_steps=5, random_state=0).fit(X, y)
+        >>> share_seen(model, WeightedSample(X[:1000]))
+        1.0
+    """
+    if predicts_unseen(model):
+        return 0.0
+    return float(model.fingerprint_.share_seen(sample))
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
@@ -136,7 +156,7 @@ def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any
 
 
 def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
-    if isinstance(model, RatioEstimator) and model.n_members > 1:
+    if model.n_members > 1:
         return model._predict(sample, members=True)
     return model.predict_ratio(sample), np.empty((0, len(sample)))
 

@@ -3,12 +3,16 @@ r"""Negative weights made positive: one signed sample, the same expectations.
 A network learns $g(x) = P(w > 0 \mid x)$ in the measure $|w|$. Since
 $E[w \mid x] = E[|w| \mid x]\,(2 g(x) - 1)$, the weights $|w|\,(2g - 1)$ have the same expectation for every
 observable that is a function of the features, and are positive wherever the density is.
+
+The network shares the fluctuations of the events that it was trained on. An ensemble whose members saw bootstraps
+of these events knows by how much: `PositiveReweighter.band` has the error of every bin, and
+`quasiratio.metrics.HistogramBand` says why.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
@@ -21,6 +25,7 @@ from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.persistent import PersistentEstimator
+from quasiratio.estimators.positive_report import PositiveReport, training_variance
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     checked_features,
@@ -29,6 +34,7 @@ from quasiratio.estimators.training_data import (
 )
 from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
 from quasiratio.losses import Bce
+from quasiratio.metrics.member_band import HistogramBand, histogram_band
 from quasiratio.ratios import DirectModel
 from quasiratio.sample import WeightedSample
 from quasiratio.training import Pool, RatioObjective, TrainingHistory
@@ -47,41 +53,6 @@ class Resampled(NamedTuple):
     weights: FloatArray
 
 
-@dataclass(frozen=True)
-class PositiveReport:
-    r"""What happened to the fitted sample.
-
-    Attributes:
-        negative_fraction_before: Fraction of events with a negative weight before.
-        negative_fraction_after: The same after; not zero only where the density itself is negative.
-        negative_density_fraction: Share of the absolute weight where the density is negative.
-        flattened_fraction: Share of the absolute weight where the estimate is negative, but not
-            significantly: the weights there are zero.
-        effective_size_before: $(\sum w)^2 / \sum w^2$ before.
-        effective_size_after: The same after.
-    """
-
-    negative_fraction_before: float
-    negative_fraction_after: float
-    negative_density_fraction: float
-    flattened_fraction: float
-    effective_size_before: float
-    effective_size_after: float
-
-    @property
-    def gain(self) -> float:
-        """Effective size after over before."""
-        return self.effective_size_after / self.effective_size_before
-
-    def __str__(self) -> str:
-        return (
-            f"negative weights {self.negative_fraction_before:.2%} -> {self.negative_fraction_after:.2%}, "
-            f"effective size {self.effective_size_before:.6g} -> {self.effective_size_after:.6g} "
-            f"(gain {self.gain:.2f}); negative density over {self.negative_density_fraction:.2%} of |w|, "
-            f"flattened to zero over {self.flattened_fraction:.2%}"
-        )
-
-
 @dataclass(eq=False, repr=False)
 class PositiveReweighter(PersistentEstimator, NetworkEstimator):
     r"""Signed weights to nonnegative ones, $w \to |w|\,(2 g(x) - 1)$, with the same expectations.
@@ -92,6 +63,9 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
     Args:
         on_negative_density: Where the density itself is (significantly) negative no weight can be positive:
             `"keep-sign"` leaves negative weights there and warns, `"refuse"` raises.
+        n_members: Networks in the ensemble, each with its own bootstrap. Eight by default: their scatter is what
+            knows the error of the new weights. Four cost half as much and know it less well; one network has no error
+            to state.
 
     Attributes:
         report_: `PositiveReport` of the fitted sample.
@@ -109,6 +83,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
     """
 
     on_negative_density: Literal["keep-sign", "refuse"] = "keep-sign"
+    n_members: int = field(default=8, kw_only=True)
 
     def fit(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn where weights are positive, from one signed sample with a positive sum.
@@ -132,8 +107,10 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         self.flattens_, self.scale_ = False, 1.0
         if np.any(weights < 0):
             self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
-        self._judge_negative_region(features, weights)
-        new_weights = self._new_weights(features, weights)
+        asymmetry, members = self._estimates(features, members=True)
+        self.flattens_ = not _is_negative(weights[asymmetry < 0])
+        abs_weights = np.abs(weights)
+        new_weights = abs_weights * self._flattened(asymmetry)
         new_total = float(new_weights.sum())
         if not new_total > 0:
             msg = (
@@ -142,7 +119,13 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
             )
             raise InvalidInputError(msg)
         self.scale_ = total / new_total
-        self.report_ = self._report(features, weights, new_weights * self.scale_)
+        self.report_ = PositiveReport.of_weights(
+            weights,
+            self.scale_ * new_weights,
+            estimated_negative=asymmetry < 0,
+            flattens=self.flattens_,
+            training_variance=self._training_variance(features, self.scale_ * abs_weights * members),
+        )
         if self.report_.negative_density_fraction > 0:
             msg = (
                 f"The density is negative over {percent(self.report_.negative_density_fraction)} of the absolute "
@@ -164,6 +147,61 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         features = checked_features(self, X, reset=False)
         weights = _signed_weights(X, sample_weight, len(features))
         return as_kind_of(X, self._new_weights(features, weights), name="weight")
+
+    def predict_member_weights(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> FloatArray:  # noqa: ANN401
+        r"""Return the weights of each member, $s\,|w|\,(2 g_m(x) - 1)$, of shape `(n_members, n)`.
+
+        Each member was trained on its own bootstrap of the sample, so that whatever is computed with the weights
+        of one member after the other scatters by the error of the training. They are as they come out of the
+        networks: where `predict_weights` flattens to zero these may be negative, or the scatter would be cut in half.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> X, w = rng.normal(size=(4000, 1)), rng.choice([1.0, -1.0], size=4000, p=[0.8, 0.2])
+            >>> positive = PositiveReweighter(max_steps=200, random_state=0).fit(X, w)
+            >>> means = positive.predict_member_weights(X, w) @ X[:, 0] / w.sum()
+            >>> means.shape, bool(0.005 < means.std(ddof=1) < 0.05)  # 0.02 = sqrt(0.64 * 4000) / 2400
+            ((8,), True)
+        """
+        check_is_fitted(self, "scale_")
+        features = checked_features(self, X, reset=False)
+        _, members = self._estimates(features, members=True)
+        return np.asarray(self.scale_ * np.abs(_signed_weights(X, sample_weight, len(features))) * members)
+
+    def band(
+        self,
+        X: Any,  # noqa: ANN401
+        sample_weight: npt.ArrayLike | None,
+        values: npt.ArrayLike,
+        *,
+        edges: npt.ArrayLike,
+    ) -> HistogramBand:
+        """Return the histogram of an observable with the new weights, its errors and that of the training.
+
+        The same formula holds for the events of the fit and for others of their kind (see `HistogramBand`).
+
+        Args:
+            X: Features of the events.
+            sample_weight: Their signed weights.
+            values: The observable, one value per event.
+            edges: Edges of its bins.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> X, w = rng.normal(size=(4000, 1)), rng.choice([1.0, -1.0], size=4000, p=[0.8, 0.2])
+            >>> positive = PositiveReweighter(max_steps=200, random_state=0).fit(X, w)
+            >>> band = positive.band(X, w, X[:, 0], edges=[-1.0, 0.0, 1.0])
+            >>> bool(np.all(band.total_error > band.statistical_error))
+            True
+        """
+        check_is_fitted(self, "scale_")
+        if self.n_members < 2:
+            msg = "Got a single network, which does not know its error; fit with n_members=8 for a band."
+            raise InvalidInputError(msg)
+        features = checked_features(self, X, reset=False)
+        asymmetry, members = self._estimates(features, members=True)
+        scaled = self.scale_ * np.abs(_signed_weights(X, sample_weight, len(features)))
+        return histogram_band(values, scaled * self._flattened(asymmetry), scaled * members, edges=edges)
 
     def _new_weights(self, features: npt.NDArray[np.float32], weights: FloatArray) -> FloatArray:
         return self.scale_ * np.abs(weights) * self._asymmetry(features)
@@ -198,38 +236,23 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         self.model_, self.history_ = cast(DirectModel, best.model), best.history
 
     def _asymmetry(self, features: npt.NDArray[np.float32]) -> FloatArray:
-        r"""Return $2g - 1 = (o - 1)/(o + 1)$ from the odds $o = g/(1-g)$; zero where it is flattened."""
-        if self.model_ is None:
-            return np.ones(len(features))
-        odds = self.model_.predict(features).ratio
-        asymmetry = (odds - 1.0) / (odds + 1.0)
+        """Return $2g - 1$; zero where it is flattened."""
+        return self._flattened(self._estimates(features)[0])
+
+    def _flattened(self, asymmetry: FloatArray) -> FloatArray:
         return np.maximum(asymmetry, 0.0) if self.flattens_ else asymmetry
 
-    def _judge_negative_region(self, features: npt.NDArray[np.float32], weights: FloatArray) -> None:
-        """Decide whether the region of negative estimates is negative beyond its statistical error."""
-        inside = weights[self._asymmetry(features) < 0]
-        self.flattens_ = bool(inside.sum() >= -_SIGNIFICANCE * np.sqrt(np.square(inside).sum()))
+    def _estimates(
+        self, features: npt.NDArray[np.float32], *, members: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        r"""Return $2g - 1 = (o - 1)/(o + 1)$ from the odds $o = g/(1-g)$ of the ensemble, and of each member."""
+        if self.model_ is None:
+            return np.ones(len(features)), np.ones((self.n_members if members else 0, len(features)))
+        odds = self.model_.predict(features, members=members)
+        return (odds.ratio - 1.0) / (odds.ratio + 1.0), (odds.members - 1.0) / (odds.members + 1.0)
 
-    def _report(
-        self, features: npt.NDArray[np.float32], weights: FloatArray, new_weights: FloatArray
-    ) -> PositiveReport:
-        abs_weights = np.abs(weights)
-        estimated_negative = (
-            np.zeros(len(weights), dtype=bool)
-            if self.model_ is None
-            else self.model_.predict(features).ratio < 1.0
-        )
-        share = float(abs_weights[estimated_negative].sum() / abs_weights.sum())
-        before = WeightedSample(np.zeros(len(weights)), weights)
-        after = WeightedSample(np.zeros(len(weights)), new_weights)
-        return PositiveReport(
-            before.negative_fraction,
-            after.negative_fraction,
-            0.0 if self.flattens_ else share,
-            share if self.flattens_ else 0.0,
-            before.effective_size,
-            after.effective_size,
-        )
+    def _training_variance(self, features: npt.NDArray[np.float32], member_weights: FloatArray) -> float:
+        return 0.0 if self.model_ is None else training_variance(features, member_weights)
 
 
 def _train_once(fit: Fit) -> Trained:
@@ -254,3 +277,8 @@ def _signed_weights(X: Any, sample_weight: npt.ArrayLike | None, n_events: int) 
         msg = "Got no weights; expected signed weights. Give them as sample_weight, or the events as a WeightedSample."
         raise InvalidInputError(msg)
     return event_weights(X, sample_weight, n_events)
+
+
+def _is_negative(weights: FloatArray) -> bool:
+    """Tell whether a sum of weights is negative beyond its statistical error."""
+    return bool(weights.sum() < -_SIGNIFICANCE * np.sqrt(np.square(weights).sum()))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.positive import PositiveReport, PositiveReweighter
+from quasiratio.estimators.positive import PositiveReweighter
+from quasiratio.estimators.positive_report import PositiveReport
 from quasiratio.io import Table, create_table, parse_expression, read_sample
 from quasiratio.metrics import ClosureResult, closure
 from quasiratio.sample import WeightedSample
@@ -41,6 +42,7 @@ class PositiveFile:
         return {
             **asdict(self.report),
             "gain": self.report.gain,
+            "gain_with_training": self.report.gain_with_training,
             "n_written": self.n_written,
             "closure": [{key: row[key] for key in ("observable", "chi2_per_dof", "n_dof")} for row in rows],
         }
@@ -55,6 +57,7 @@ def make_positive_file(
     weight: str,
     selection: str | None = None,
     weight_name: str = "weight_positive",
+    members: bool = False,
     resample: bool = False,
     seed: int = 0,
     tree: str = "events",
@@ -70,6 +73,9 @@ def make_positive_file(
         weight: Expression of the signed weight.
         selection: Events to use and to write; all when left out.
         weight_name: Name of the new column.
+        members: Add `<weight_name>_std`, the spread of the members at each event, and the weight of each,
+            `<weight_name>_member_0`, `_1`, ... Errors of sums come from the latter: fill every histogram once per
+            member, and take the spread of its bins.
         resample: Write the events that `PositiveReweighter.resample` keeps, instead of all.
         seed: Seed of the resampling.
         tree: Name of the tree, for ROOT files.
@@ -88,10 +94,22 @@ def make_positive_file(
         ...     bool(next(open_table(f"{directory}/out.npz").chunks())["weight_positive"].min() >= 0)
         True
     """
-    if weight_name in table.columns:
+    if members and (resample or reweighter.n_members < 2):
         msg = (
-            f"Got {weight_name!r} as the new column, but {table.label!r} has such a column; expected a name that is "
-            "free. Choose another with --weight-name."
+            "Got a request for the weights of the members of "
+            + ("resampled events, which have none" if resample else "a single network")
+            + "; expected an ensemble and all events. Leave out the members, or "
+            + ("the resampling." if resample else "fit more of them.")
+        )
+        raise InvalidInputError(msg)
+    names = [weight_name]
+    if members:
+        names += [f"{weight_name}_std", *(f"{weight_name}_member_{k}" for k in range(reweighter.n_members))]
+    taken = [name for name in names if name in table.columns]
+    if taken:
+        msg = (
+            f"Got {taken[0]!r} as the new column, but {table.label!r} has such a column; expected a name that is "
+            "free. Choose another weight_name."
         )
         raise InvalidInputError(msg)
     metadata = {"quasiratio": {"weight": weight}}
@@ -110,6 +128,10 @@ def make_positive_file(
         kept[drawn.kept] = True
         new_weights = np.zeros(len(sample))
         new_weights[drawn.kept] = drawn.weights
+    added = [new_weights]
+    if members:
+        of_members = reweighter.predict_member_weights(sample, sample.weights)
+        added += [of_members.std(axis=0, ddof=1), *of_members]
     condition = parse_expression(selection) if selection else None
     n_read = 0
     with new_file as writer:
@@ -118,7 +140,8 @@ def make_positive_file(
             here = slice(n_read, n_read + n_events)
             mask = kept[here]
             columns = chunk if mask.all() else {name: values[mask] for name, values in chunk.items()}
-            writer.append({**columns, weight_name: new_weights[here][mask]})
+            new = {name: values[here][mask] for name, values in zip(names, added, strict=True)}
+            writer.append({**columns, **new})
             n_read += n_events
             if progress is not None:
                 progress(n_read, table.n_events)

@@ -20,7 +20,7 @@ from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Reweighter", "fold_of_events"]
+__all__ = ["Reweighter", "fold_of_events", "predicts_unseen"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -102,17 +102,34 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         self.scale_ = wanted.sum_of_weights / reweighted_sum
         return self
 
+    @property
+    def n_members(self) -> int:
+        """Members of the ensemble of each fold."""
+        ratio = self.ratio if self.ratio is not None else SignResolvedRatio()
+        return int(ratio.n_members)
+
     def predict_ratio(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of densities per event, from the model that did not see the event."""
+        return self._predict(original, members=False)[0]
+
+    def predict_members(self, original: Any) -> FloatArray:  # noqa: ANN401
+        """Return the ratio of each member, `(n_members, n)`, of the model that did not see the event."""
+        return self._predict(original, members=True)[1]
+
+    def _predict(self, original: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+        """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self, "ratios_")
         sample = WeightedSample(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
+        of_members = np.empty((self.n_members if members else 0, len(sample)))
         for fold, estimator in enumerate(self.ratios_):
             chosen = folds == fold
             if chosen.any():
-                ratio[chosen] = estimator.predict_ratio(sample.select(chosen))
-        return ratio
+                ratio[chosen], of_members[:, chosen] = estimator._predict(
+                    sample.select(chosen), members=members
+                )
+        return ratio, of_members
 
     def predict_weights(
         self,
@@ -141,3 +158,8 @@ def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArr
     if n_folds == 1:
         return np.zeros(len(features), dtype=np.int64)
     return ((row_hashes(features) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
+
+
+def predicts_unseen(model: RatioEstimator | Reweighter) -> bool:
+    """Tell whether every event is predicted by a model that has not seen it."""
+    return isinstance(model, Reweighter) and model.n_folds > 1

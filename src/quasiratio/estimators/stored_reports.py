@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from quasiratio.estimators.auto_report import AutoReport, CandidateRow
 from quasiratio.estimators.densities import AssumedDensity
+from quasiratio.estimators.event_sketch import EventSketch
 from quasiratio.estimators.fingerprint import DataFingerprint
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.support import SupportDiagnostic
@@ -42,13 +43,26 @@ def fingerprint_document(fingerprint: DataFingerprint) -> documents.FingerprintD
         sum_of_weights=fingerprint.sum_of_weights,
         ranges={name: list(bounds) for name, bounds in fingerprint.ranges.items()},
         sha256=fingerprint.sha256,
+        sketches=[
+            documents.SketchDocument(
+                hashes="".join(f"{value:016x}" for value in sketch.hashes), is_complete=sketch.is_complete
+            )
+            for sketch in fingerprint.sketches
+        ],
     )
 
 
 def stored_fingerprint(document: documents.FingerprintDocument) -> DataFingerprint:
     """Make the summary of the training data again."""
     ranges = {name: (low, high) for name, (low, high) in document.ranges.items()}
-    return DataFingerprint(document.n_events, document.sum_of_weights, ranges, document.sha256)
+    sketches = tuple(
+        EventSketch(
+            tuple(int(sketch.hashes[start : start + 16], 16) for start in range(0, len(sketch.hashes), 16)),
+            sketch.is_complete,
+        )
+        for sketch in document.sketches
+    )
+    return DataFingerprint(document.n_events, document.sum_of_weights, ranges, document.sha256, sketches)
 
 
 def support_document(support: SupportDiagnostic) -> documents.SupportDocument:

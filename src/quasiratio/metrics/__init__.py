@@ -6,6 +6,7 @@ What to use when:
 - `total_chi_squared`: the same with the error of the training sample; `disagreement`: how large is what is left?
 - `ratio_risk`, `ratio_risk_difference`: which of two ratio models is better, whatever their losses?
 - `chi_squared`, `tsallis_relative_entropy`, `sliced_wasserstein`: one distance between two samples.
+- `histogram_band`: the error that a training leaves in a histogram, from the members of an ensemble.
 - `weight_diagnostics`, `excess_gradient_variance`: what the weights cost before anything is trained.
 - `inspect_samples`: all of that for a pair of samples, their overlap, and which method suits them.
 - `feature_overlaps`, `n_duplicates`, `n_shared`: can one sample be reweighted to the other at all?
@@ -20,6 +21,7 @@ from quasiratio.metrics.disagreement import GRADE_LIMITS, Disagreement, Grade, d
 from quasiratio.metrics.duplicates import n_duplicates, n_shared
 from quasiratio.metrics.histogram import WeightedHistogram, weighted_histogram
 from quasiratio.metrics.inspection import Inspection, inspect_samples
+from quasiratio.metrics.member_band import HistogramBand, histogram_band
 from quasiratio.metrics.overlap import FeatureOverlap, feature_overlaps
 from quasiratio.metrics.ratio_risk import RatioRisk, ratio_risk, ratio_risk_difference
 from quasiratio.metrics.recommendation import Recommendation, recommend_method
@@ -36,6 +38,7 @@ __all__ = [
     "Disagreement",
     "FeatureOverlap",
     "Grade",
+    "HistogramBand",
     "Inspection",
     "MethodClosure",
     "ObservableClosure",
@@ -51,6 +54,7 @@ __all__ = [
     "excess_gradient_variance",
     "feature_overlaps",
     "grade",
+    "histogram_band",
     "inspect_samples",
     "n_duplicates",
     "n_shared",

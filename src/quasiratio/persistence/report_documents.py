@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -17,6 +18,7 @@ __all__ = [
     "PositiveReportDocument",
     "ReportDocument",
     "RiskDocument",
+    "SketchDocument",
     "SupportDocument",
     "TrialDocument",
     "TrialReportDocument",
@@ -43,6 +45,19 @@ class FeaturesDocument(Document):
         return self
 
 
+class SketchDocument(Document):
+    """`EventSketch`: 16 hexadecimal digits per hash, increasing."""
+
+    hashes: Annotated[str, Field(pattern=r"^([0-9a-f]{16})*$", max_length=16 * 4096)]
+    is_complete: bool
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = [self.hashes[start : start + 16] for start in range(0, len(self.hashes), 16)]
+        refuse_if(any(a >= b for a, b in itertools.pairwise(parts)), "the hashes of events do not increase")
+        return self
+
+
 class FingerprintDocument(Document):
     """What the training data were."""
 
@@ -50,6 +65,7 @@ class FingerprintDocument(Document):
     sum_of_weights: float
     ranges: dict[Name, Annotated[list[float], Field(min_length=2, max_length=2)]]
     sha256: Sha256
+    sketches: list[SketchDocument] = Field(default_factory=list, max_length=2)
 
 
 class SupportDocument(Document):
@@ -144,3 +160,4 @@ class PositiveReportDocument(Document):
     flattened_fraction: Measured
     effective_size_before: Measured
     effective_size_after: Measured
+    effective_size_with_training: Measured = "nan"

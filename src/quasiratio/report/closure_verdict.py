@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quasiratio.estimators.reweighter import predicts_unseen
 from quasiratio.metrics import GRADE_LIMITS, Grade, grade
 from quasiratio.report.closure_quality import SIGNIFICANCE, ClosureQuality, closure_qualities
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
@@ -340,11 +341,15 @@ def _cautions(
     fewest = min(evaluation.reweighted.effective_size, evaluation.target.effective_size)
     if fewest < _FEW_EVENTS:
         parts.append(f"With an effective size of {fewest:.0f} only coarse differences could show.")
-    if model is not None and _is_same(sources, model.fitted_on):
-        parts.append(
-            "These are the events of the fit, as far as their files tell. Events that the fit has not seen make the "
-            "stronger test."
-        )
+    stronger = "Events that the fit has not seen make the stronger test."
+    if model is not None and predicts_unseen(model.estimator):
+        pass  # whatever the events are, each is predicted by a model that has not seen it
+    elif model is not None and _is_same(sources, model.fitted_on):
+        parts.append(f"These are the events of the fit, as far as their files tell. {stronger}")
+    elif max(evaluation.seen) > 0:
+        role = "reference" if evaluation.seen[0] >= evaluation.seen[1] else "target"
+        share = _percent(round(max(evaluation.seen), 2))
+        parts.append(f"About {share} of the {role} events took part in the fit. {stronger}")
     return status, parts
 
 
