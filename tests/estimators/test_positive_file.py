@@ -85,7 +85,7 @@ def test_members_are_written_beside_the_weight(table: Table, tmp_path: Path) -> 
     [
         ({"weight_name": "w"}, "Got 'w' as the new column"),
         ({"members": True, "resample": True}, "resampled events, which have none"),
-        ({"weight": "0 - w"}, "expected a positive sum"),
+        ({"weight": "0 - w"}, "expected a positive, finite sum"),
         ({"selection": "x > 1000"}, "keeps none"),
         ({"features": ["z"]}, "'z'"),
     ],

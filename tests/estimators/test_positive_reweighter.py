@@ -360,7 +360,7 @@ def test_one_network_says_that_it_does_not_know_its_error() -> None:
 
 @pytest.mark.parametrize("weights", [[1.0, -1.0, 1.0, -1.0], [1.0, -2.0, 0.5, -1.0], [0.0, 0.0, 0.0, 0.0]])
 def test_a_sum_that_is_not_positive_raises(weights: list[float]) -> None:
-    with pytest.raises(InvalidInputError, match="expected a positive sum"):
+    with pytest.raises(InvalidInputError, match="expected a positive, finite sum"):
         reweighter().fit(np.arange(4.0)[:, None], weights)
 
 

@@ -42,7 +42,8 @@ def test_there_is_no_pole_however_long_it_trains(estimator: RatioEstimator) -> N
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit_samples(reference, target)
+            # Validated on its own training events, it keeps its last state.
+            model.fit_samples(reference, target, validation=(reference, target))
             reach[density] = float(np.abs(model.predict_ratio(fresh)).max())
             if density == "positive":
                 floor = model.reference_density_.floor
@@ -153,7 +154,12 @@ def test_a_ratio_that_is_worse_than_none_fails_the_check() -> None:
             random_state=0,
             verbose=False,
         ).fit_samples(
-            reference, target, validation=(WeightedSample(rng.normal(size=(600, 30))), WeightedSample(rng.normal(size=(600, 30))))
+            reference,
+            target,
+            validation=(
+                WeightedSample(rng.normal(size=(600, 30))),
+                WeightedSample(rng.normal(size=(600, 30))),
+            ),
         )
 
 
@@ -230,7 +236,7 @@ def test_a_given_length_is_one_training() -> None:
 
 
 def test_stated_densities_are_taken_and_others_refused() -> None:
-    reference, target = jets("negative-reference", 20_000, 9)
+    reference, target = jets("negative-reference", 50_000, 9)
     for stated, sign in (("auto", "any"), ("any", "any"), ("positive", "positive")):
         model = qr.SignResolvedRatio(max_steps=5, reference_density=stated, random_state=0, verbose=False)  # type: ignore[arg-type]
         with warnings.catch_warnings():

@@ -48,8 +48,8 @@ class AutoRatio(RatioEstimator):
             validation data demand. By default sign-resolved, RoSMM and REVERT.
 
     Attributes:
-        candidates_: The fitted candidates that were kept.
-        stack_weights_: Weight of each of them in the answer; they sum to one.
+        candidates_: The fitted candidates.
+        stack_weights_: Weight of each of them in the answer; they sum to one, and those that failed have none.
         report_: `AutoReport`: the table of risks and what was chosen, and why.
 
     Example:
@@ -93,14 +93,13 @@ class AutoRatio(RatioEstimator):
                 "SignResolvedRatio() to the candidates."
             )
             raise InvalidInputError(msg)
-        sound = {name: c for name, c in fitted.items() if c.fit_check_.status != "failed"}
+        # If all failed, the first is taken, and the check of the whole will say so.
+        sound = [name for name, c in fitted.items() if c.fit_check_.status != "failed"] or [
+            next(iter(fitted))
+        ]
         left_out |= {name: c.fit_check_.reasons[0] for name, c in fitted.items() if name not in sound}
-        if not sound:  # the check of the whole will say so
-            first = next(iter(fitted))
-            sound = {first: fitted[first]}
-            del left_out[first]
-        self.candidates_ = sound
-        self._choose(data, any_sign=any_sign, left_out=left_out)
+        self.candidates_ = fitted
+        self._choose(data, sound, any_sign=any_sign, left_out=left_out)
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self, "candidates_")
@@ -139,9 +138,9 @@ class AutoRatio(RatioEstimator):
         states = np.random.SeedSequence(self.seed_).generate_state(n_candidates)
         return [int(state % (2**31 - 1)) for state in states]
 
-    def _choose(self, data: FitData, *, any_sign: bool, left_out: dict[str, str]) -> None:
-        """Judge the candidates on the held-out events; set the stack's weights and the report."""
-        names = list(self.candidates_)
+    def _choose(self, data: FitData, names: list[str], *, any_sign: bool, left_out: dict[str, str]) -> None:
+        """Judge the named candidates on the held-out events; set the stack's weights and the report."""
+        candidates = [self.candidates_[name] for name in names]
         held_out = data.held_out
         judged = data.densities.judge_weights(held_out)[~held_out.labels]
         reference, target = held_out.select(~held_out.labels), held_out.select(held_out.labels)
@@ -150,9 +149,9 @@ class AutoRatio(RatioEstimator):
                 "ignore", QuasiratioWarning
             )  # what is wrong with a candidate is in the report
             problem = StackingProblem(
-                np.array([c.predict_ratio(reference.features) for c in self.candidates_.values()]),
+                np.array([c.predict_ratio(reference.features) for c in candidates]),
                 judged,
-                np.array([c.predict_ratio(target.features) for c in self.candidates_.values()]),
+                np.array([c.predict_ratio(target.features) for c in candidates]),
                 target.weights,
             )
         risks = [
@@ -162,7 +161,7 @@ class AutoRatio(RatioEstimator):
         lowest = int(np.argmin([risk.value for risk in risks]))
         taken = 0 if any_sign else problem.best_single()
         stacked_risk = single_risk = float("nan")
-        self.stack_weights_ = np.eye(len(names))[taken]
+        weights = np.eye(len(names))[taken]
         if any_sign:
             reason = f"the reference density may be negative, so the risk is no distance; took {names[taken]}"
         elif len(names) == 1:
@@ -171,7 +170,7 @@ class AutoRatio(RatioEstimator):
             rng = np.random.default_rng(self.seed_)
             stacked_risk, single_risk = problem.cross_validated(_N_FOLDS, rng)
             if stacked_risk < single_risk:
-                self.stack_weights_ = problem.weights()
+                weights = problem.weights()
                 reason = f"the stack has a lower cross-validated risk than {names[taken]} alone"
             else:
                 reason = f"{names[taken]} alone has a lower cross-validated risk than the stack"
@@ -186,7 +185,9 @@ class AutoRatio(RatioEstimator):
                 weights_target=target.weights,
                 judge_weights=judged,
             )
-            rows.append(CandidateRow(name, risks[index], difference, float(self.stack_weights_[index])))
+            rows.append(CandidateRow(name, risks[index], difference, float(weights[index])))
+        of = dict(zip(names, weights, strict=True))
+        self.stack_weights_ = np.array([of.get(name, 0.0) for name in self.candidates_])
         self.report_ = AutoReport(
             tuple(rows),
             names[lowest],

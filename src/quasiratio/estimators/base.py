@@ -101,7 +101,7 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
 
-    def _facts_for_check(self, events: LabelledEvents) -> dict[str, Any]:  # noqa: ARG002
+    def _facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit beside its ratios."""
         return {}
 
@@ -158,13 +158,11 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
     def _check(self, aside: LabelledEvents, numbers: npt.NDArray[np.int64], densities: Densities) -> FitCheck:
         """Check the fitted ratio on events kept aside."""
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", QuasiratioWarning
-            )  # they are about the training events, and were said
+            warnings.simplefilter("ignore", QuasiratioWarning)  # about the training events, and said before
             named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self._names())
             ratio = self._predict(named, members=False)[0] if len(aside) else np.empty(0)
         checked = checked_ratio(ratio, aside, densities)
-        return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check(aside))
+        return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check())
 
     def fit_samples(
         self,

@@ -30,6 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 _NOISE_EVENTS = 2048
 _STRONGER = ((3.0, 10.0), (6.0, 100.0))
 _NEAR_CAP, _NOTABLE_CAP_SHARE = 1.2, 0.01
+_NOTABLE_BELOW = 1e-3
 
 
 class TrainedModel(NamedTuple):
@@ -54,6 +55,7 @@ class SingleModelRatio(RatioEstimator):
         periodic_features_: Names of the features that the model takes as angles.
         trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
         helped_: What was done because a first fit had failed; empty if nothing was.
+        near_cap_: Share of the reference's |w| at the floor of its sign asymmetry, and a sentence where it matters.
     """
 
     @abstractmethod
@@ -86,6 +88,7 @@ class SingleModelRatio(RatioEstimator):
         self.periodic_features_ = self._names_where(scaling.is_periodic)
         reference = data.training.select(~data.training.labels)
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
+        self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
         self._set_normalization(predictions, reference.weights)
         target = data.held_out.select(data.held_out.labels)
@@ -99,22 +102,22 @@ class SingleModelRatio(RatioEstimator):
     def _names_where(self, is_chosen: torch.Tensor) -> list[str]:
         return [name for name, chosen in zip(self._names(), is_chosen.tolist(), strict=True) if chosen]
 
-    def _facts_for_check(self, events: LabelledEvents) -> dict[str, Any]:
-        near_cap, remarks = 0.0, []
-        floor = self.reference_density_.floor
-        reference = events.select(~events.labels)
-        asymmetry = self.model_.reference_asymmetry(reference.features) if floor is not None else None
-        if floor is not None and asymmetry is not None and len(reference):
-            is_near = asymmetry < _NEAR_CAP * floor
-            near_cap, remark = _cap_remark(reference.weights, is_near, floor)
-            remarks += [remark] if remark else []
-        history = self.history_
+    def _facts_for_check(self) -> dict[str, Any]:
+        near_cap, remark = self.near_cap_
         return {
             "near_cap": near_cap,
-            "peak_fraction": history.peak_fraction,
+            "peak_fraction": self.history_.peak_fraction,
             "helped": self.helped_,
-            "remarks": tuple(remarks),
+            "remarks": (remark,) if remark else (),
         }
+
+    def _measured_near_cap(self, reference: LabelledEvents) -> tuple[float, str]:
+        """Return the share of the reference at the floor of its sign asymmetry, and what to say of it."""
+        floor = self.reference_density_.floor
+        asymmetry = None if floor is None else self.model_.reference_asymmetry(reference.features)
+        if floor is None or asymmetry is None:
+            return 0.0, ""
+        return _cap_remark(reference.weights, asymmetry < _NEAR_CAP * floor, floor)
 
     def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         check_is_fitted(self)
@@ -163,7 +166,9 @@ class SingleModelRatio(RatioEstimator):
             return
         device = self.model_.scaling.mean.device
         fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        below = [f"{n!r} ({percent(f)})" for n, f in zip(self._names(), fractions, strict=True) if f > 0]
+        named = zip(self._names(), fractions, strict=True)
+        # A few extremes of a fresh sample lie there by chance, and next to the smallest value.
+        below = [f"{name!r} ({percent(f)})" for name, f in named if f > _NOTABLE_BELOW]
         if below:
             msg = (
                 f"Some values of {', '.join(below)} lie below the smallest value of the training data, where "

@@ -78,7 +78,8 @@ def fitted_document(estimator: Any) -> Any:  # noqa: ANN401 - any of ours, and i
         common["check"] = check_document(estimator.fit_check_)
         common["reference_density"] = density_document(estimator.reference_density_)
         common["target_density"] = density_document(estimator.target_density_)
-        common["training_sizes"] = [as_measured(size) for size in estimator.training_sizes_]
+        sizes = estimator.training_sizes_
+        common["training_sizes"] = None if sizes is None else [as_measured(size) for size in sizes]
     if isinstance(estimator, AutoRatio):
         return documents.AutoDocument(
             candidates=[
@@ -227,6 +228,7 @@ def _restore_single(
     estimator.periodic_features_ = estimator._names_where(model.scaling.is_periodic)
     estimator.trials_ = stored_trials(document.trials)
     estimator.helped_ = estimator.fit_check_.helped
+    estimator.near_cap_ = (estimator.fit_check_.near_cap, "")
     if isinstance(estimator, DirectRatio):
         estimator.loss_ = model.loss
     elif isinstance(estimator, SignedMixtureRatio):

@@ -29,7 +29,7 @@ class SupportDiagnostic:
         largest_supported_ratio: The value of $|r|$ beyond which only ten reference events lie.
         beyond_support: Fraction of the target's $|w|$ at larger $|r|$, less twice what these ten events carry
             after reweighting: target weight that no reference event stands for.
-        n_reference: Number of reference events.
+        n_reference: Number of reference events, as far as their weights let them count, $(\sum |w|)^2 / \sum w^2$.
     """
 
     outside_range: dict[str, float]
@@ -89,5 +89,5 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
         {name: float(f) for name, f in zip(names, fractions, strict=True)},
         largest,
         max(0.0, beyond - 2.0 * stood_for),
-        len(sizes),
+        round(float(np.square(np.abs(reference_weights).sum()) / np.square(reference_weights).sum())),
     )

@@ -1,7 +1,7 @@
 """The methods that studies put side by side: their names, what is shared between them, and their fits.
 
-RoSMM_c and RoSMM_r begin from the sub-ratios of RoSMM, and `AutoRatio` fits sign-resolved, RoSMM, REVERT and
-LSIF as its candidates. So what was fitted for one serves the others too.
+RoSMM_c and RoSMM_r begin from the sub-ratios of RoSMM, and `AutoRatio` fits sign-resolved, RoSMM and REVERT as its
+candidates. So what was fitted for one serves the others too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FIGURE_LABELS = METHOD_LABELS | {"rosmm_c": "RoSMM$_c$", "rosmm_r": "RoSMM$_r$"}
 PUBLISHED_METHODS = ("mlp", "rosmm", "rosmm_c", "rosmm_r")
 OUR_METHODS = ("sign-resolved", "sign-resolved-x8", "revert", "lsif", "auto")
 
-_CANDIDATES = ("sign-resolved", "rosmm", "revert", "lsif")
+_CANDIDATES = ("sign-resolved", "rosmm", "revert")
 _TUNED = {"rosmm_c": "coefficients", "rosmm_r": "all"}
 _N_MEMBERS = 8
 

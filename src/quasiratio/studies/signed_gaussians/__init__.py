@@ -26,6 +26,10 @@ _PUBLISHED_TRAINING = {
     "batch_size": 256,
     "learning_rate": 1e-4,
     "schedule": "constant",
+    "weight_decay": 0.0,
+    "periodic": [],
+    "reference_density": "any",
+    "target_density": "any",
     "patience": 20,
     "epoch_size": 100_000,
 }

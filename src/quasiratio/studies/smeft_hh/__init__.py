@@ -17,7 +17,15 @@ from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
 __all__ = ["STUDY"]
 
 _METHODS = [name for name in METHOD_LABELS if name not in ("exact", "sign-resolved-x8")]
-_PUBLISHED_TRAINING = {"activation": "relu", "schedule": "constant", "epoch_size": 100_000}
+_PUBLISHED_TRAINING = {
+    "activation": "relu",
+    "schedule": "constant",
+    "epoch_size": 100_000,
+    "weight_decay": 0.0,
+    "periodic": [],
+    "reference_density": "any",
+    "target_density": "any",
+}
 _PUBLISHED_MLP = {"hidden_layers": [128, 256, 128], "learning_rate": 1e-4, "batch_size": 64, "patience": 20}
 _PUBLISHED_SUB_RATIO = {
     "hidden_layers": [128, 128, 128],
