@@ -27,8 +27,8 @@ __all__ = [
     "warn_about_weights",
 ]
 
-_FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.05
-_EFFECTIVE_PER_FEATURE = 5
+_FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.1
+_EFFECTIVE_PER_FEATURE = 20
 
 Float32Matrix = npt.NDArray[np.float32]
 
