@@ -82,7 +82,10 @@ def apply(
             metadata={"quasiratio": {"model": str(model), "weight": weight, "selection": selection}},
             progress=progress,
         )
-    printer.result(_as_dict(done, out.path, weight))
+    check = loaded.estimator.fit_check_
+    printer.result(_as_dict(done, out.path, weight) | {"fit_check": check.status})
+    if check.status == "failed":
+        printer.line(str(check))
     _print(printer, done, weight)
     printer.line(f"Written: {out.path}, with {', '.join(done.columns)} beside the columns of {table.label}")
 

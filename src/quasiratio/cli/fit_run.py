@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from quasiratio.cli.printing import Printer
 from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
 from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter
 from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.estimators.densities import density_lines
 from quasiratio.io import Table
 from quasiratio.sample import WeightedSample
 from quasiratio.training import progress_lines, resumable
@@ -52,31 +53,46 @@ class FittedModel:
             "n_steps": None if history is None else history.n_steps,
             "diverged": None if None in diverged else any(diverged),
             "features": list(self.estimator.fingerprint_.ranges),
+            "periodic": getattr(self._parts[0], "periodic_features_", None),
+            "reference_density": asdict(self._parts[0].reference_density_),
+            "target_density": asdict(self._parts[0].target_density_),
+            "fit_check": asdict(self.estimator.fit_check_),
             **self.notes.model_dump(),
         }
 
     def lines(self) -> list[str]:
-        """Return the result for people."""
-        steps, lines = "", []
+        """Return the result for people; a ratio that should not be used says so first."""
+        check = self.estimator.fit_check_
+        lines = [str(check)] if check.status == "failed" else []
         for number, part in enumerate(self._parts):
             fold = f"Fold {number}: " if isinstance(self.estimator, Reweighter) else ""
-            if isinstance(part, AutoRatio):
-                lines += [fold + line for line in str(part.report_).splitlines()]
-                continue
-            history = part.history_
-            loss = float(np.mean(history.validation_loss[-1]))
-            said = f"{history.n_steps} steps, validation loss {loss:.5f}"
-            if fold:
-                lines.append(fold + said)
-            else:
-                steps = f", {said}"
-        lines.append(f"Fitted in {self.seconds:.1f} s{steps}.")
-        return [*lines, f"Model: {self.path}"]
+            lines += [fold + line for line in _training_lines(part)]
+        lines += _assumption_lines(self._parts[0])
+        if check.status != "failed":
+            lines.append(str(check))
+        return [*lines, f"Fitted in {self.seconds:.1f} s.", f"Model: {self.path}"]
 
     @property
     def _parts(self) -> list[Any]:
         """The ratio estimators: one, or one per fold."""
         return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
+
+
+def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
+    """Say how a ratio estimator was trained."""
+    if isinstance(part, AutoRatio):
+        return str(part.report_).splitlines()
+    loss = float(np.nanmean(part.history_.kept_loss))
+    return [
+        f"{part.trials_} {part.history_.n_steps} steps, validation loss {loss:.5f} of the state that was kept."
+    ]
+
+
+def _assumption_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
+    """Say what was taken for granted."""
+    angles = getattr(part, "periodic_features_", [])
+    lines = [f"Angles, by name and range: {', '.join(angles)} (--periodic states others)"] if angles else []
+    return lines + density_lines(part.reference_density_, part.target_density_)
 
 
 def run_fit(

@@ -11,6 +11,7 @@ from quasiratio.cli.options import Json
 from quasiratio.cli.printing import Printer
 
 if TYPE_CHECKING:
+    from quasiratio.estimators.fit_check import FitCheck
     from quasiratio.persistence.fitted_documents import ModelFileDocument
 
 __all__ = ["models_app"]
@@ -43,7 +44,14 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
 
     estimator = plain["estimator"]
     notes = fit_notes(content.notes, str(path))
+    checks = _checks(content.estimator)
+    for check in checks:
+        if check.status == "failed":
+            printer.line(str(check))
     printer.line(f"{path}: {estimator['kind']}")
+    for check in checks:
+        if check.status != "failed":
+            printer.line(str(check))
     fingerprint = estimator["fingerprint"]
     rows = [
         [name, notes.kinds.get(name, ""), f"{low:.5g}", f"{high:.5g}"]
@@ -58,10 +66,18 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
             )
     if notes.selection:
         printer.line(f"Selection: {notes.selection}")
-    for name, value in _flat(estimator, skipped=("kind", "fingerprint", "features")):
+    for name, value in _flat(estimator, skipped=("kind", "fingerprint", "features", "check")):
         printer.line(f"{name}: {value}")
     printer.line(f"Events: {fingerprint['n_events']}, SHA-256 {fingerprint['sha256']}")
     printer.line("Versions: " + ", ".join(f"{name} {number}" for name, number in plain["versions"].items()))
+
+
+def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator
+    """Return the check of a ratio estimator, or those of the folds of a reweighter."""
+    from quasiratio.estimators.stored_reports import stored_check  # noqa: PLC0415 - keeps --help fast
+
+    parts = getattr(document, "ratios", [document])
+    return [stored_check(part.check) for part in parts if hasattr(part, "check")]
 
 
 def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401

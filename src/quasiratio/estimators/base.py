@@ -148,7 +148,7 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
         data = FitData(training, held_out, densities)
-        self.training_sizes_ = data.effective_sizes
+        self.training_sizes_: tuple[float, float] | None = data.effective_sizes
         self._fit_events(data)
         self.fit_check_ = self._check(aside, numbers, densities)
         if self.fit_check_.status == "failed":

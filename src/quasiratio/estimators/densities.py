@@ -2,8 +2,8 @@ r"""What is assumed of the signs of the two densities, and why.
 
 A reference density that is positive has no zero, so that a ratio has no pole; its estimate may then be kept positive
 (see `ratios.sign_odds`). Whether it is, the user states or the data say. Undecided data are taken for a positive
-reference, because a pole that is not there does more harm than a cap that is hardly felt; an undecided target keeps any
-sign, because there nothing divides by it.
+reference, because a pole that is not there does more harm than a cap that is hardly felt. A target keeps any sign, because
+nothing divides by it, unless its asymmetry is beyond doubt above the floor even where negative weights are most frequent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quasiratio.estimators.training_data import LabelledEvents
 
-__all__ = ["AssumedDensity", "Densities", "assumed_densities"]
+__all__ = ["AssumedDensity", "Densities", "assumed_densities", "density_lines"]
 
 FloatArray = npt.NDArray[np.float64]
 Statement = Literal["auto", "positive", "any"]
@@ -33,6 +33,7 @@ _STATEMENTS = ("auto", "positive", "any")
 _FLOOR_SHARE = 0.25
 """The smallest asymmetry of an estimate, in units of the mean one."""
 _LARGEST_FLOOR = 0.9
+_CLEAR_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,20 @@ class Densities:
             weights[reference] = self.reference_signs.positive_weights(log_odds, weights[reference], floor)
         return weights
 
-    def __str__(self) -> str:
-        lines = []
-        for role, density in (("reference", self.reference), ("target", self.target)):
-            meaning = "is taken to be positive" if density.sign == "positive" else "may have any sign"
-            floor = "" if density.floor is None else f" (smallest asymmetry {density.floor:.3g})"
-            lines.append(f"The {role} density {meaning}{floor}: {density.reason}.")
-        return "\n".join(lines)
+
+def density_lines(reference: AssumedDensity, target: AssumedDensity) -> list[str]:
+    """Say in one line each what was assumed of the densities.
+
+    Example:
+        >>> density_lines(AssumedDensity("positive", 0.13, "as stated"), AssumedDensity("any", None, "as stated"))[0]
+        'The reference density is taken to be positive (smallest asymmetry 0.13): as stated.'
+    """
+    lines = []
+    for role, density in (("reference", reference), ("target", target)):
+        meaning = "is taken to be positive" if density.sign == "positive" else "may have any sign"
+        floor = "" if density.floor is None else f" (smallest asymmetry {density.floor:.3g})"
+        lines.append(f"The {role} density {meaning}{floor}: {density.reason}.")
+    return lines
 
 
 def assumed_densities(
@@ -120,17 +128,19 @@ def assumed_densities(
 
 
 def _assumed(stated: str, signs: LearnedSigns, *, if_undecided: Literal["positive", "any"]) -> AssumedDensity:
-    sign: Literal["positive", "any"]
-    has_negative = bool(signs.networks) or signs.test.sign != "positive"
+    test = signs.test
+    has_negative = bool(signs.networks) or test.sign != "positive"
+    floor = min(_FLOOR_SHARE * signs.share, _LARGEST_FLOOR) if has_negative else None
+    sign: Literal["positive", "any"] = if_undecided
+    reason = str(test)
     if stated != "auto":
         sign = "positive" if stated == "positive" else "any"
-        reason = "as stated"
-        if sign == "positive" and signs.test.sign == "negative":
-            reason = f"as stated, although {signs.test}"
-    elif not has_negative:
+        doubtful = sign == "positive" and test.sign == "negative"
+        reason = f"as stated, although {test}" if doubtful else "as stated"
+    elif floor is None:
         sign, reason = "positive", "no weight is negative"
-    else:
-        sign = {"negative": "any", "positive": "positive", "undecided": if_undecided}[signs.test.sign]  # type: ignore[assignment]
-        reason = str(signs.test)
-    floor = min(_FLOOR_SHARE * signs.share, _LARGEST_FLOOR) if sign == "positive" and has_negative else None
-    return AssumedDensity(sign, floor, reason)
+    elif test.sign == "negative":
+        sign = "any"
+    elif test.asymmetry - _CLEAR_ERRORS * test.error > floor:
+        sign = "positive"
+    return AssumedDensity(sign, floor if sign == "positive" else None, reason)

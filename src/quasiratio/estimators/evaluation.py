@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.estimators.omnibus import OmnibusTest, omnibus_test
 from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
 from quasiratio.metrics import (
@@ -116,6 +117,7 @@ def evaluate_model(
             (np.ones(len(reference)), np.ones(len(target))),
             weights_reference=reference.weights,
             weights_target=target.weights,
+            judge_weights=_judge_weights(model, reference),
         ),
         weight_diagnostics(reference),
         weight_diagnostics(reference.weights * at_reference),
@@ -142,6 +144,16 @@ def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> fl
     if predicts_unseen(model):
         return 0.0
     return float(model.fingerprint_.share_seen(sample))
+
+
+def _judge_weights(model: RatioEstimator | Reweighter, reference: WeightedSample) -> FloatArray:
+    """Return weights that no pole can bribe, from the reference alone, where its density is positive."""
+    fitted = model.ratios_[0] if isinstance(model, Reweighter) else model
+    density = getattr(fitted, "reference_density_", None)
+    if density is None or density.sign != "positive":
+        return np.asarray(reference.weights)
+    signs = LearnedSigns.of(np.array(reference.features), np.array(reference.weights))
+    return signs.positive_weights(signs.cross_log_odds, np.array(reference.weights), density.floor or 0.0)
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:

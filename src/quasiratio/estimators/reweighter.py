@@ -14,6 +14,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.array_kinds import as_kind_of
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.training_data import stacked_samples
@@ -116,6 +117,14 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         """Members of the ensemble of each fold."""
         ratio = self.ratio if self.ratio is not None else SignResolvedRatio()
         return int(ratio.n_members)
+
+    @property
+    def fit_check_(self) -> FitCheck:
+        """The check of the fold that is worst off."""
+        check_is_fitted(self, "ratios_")
+        order = ("failed", "unknown", "good")
+        checks: list[FitCheck] = [ratio.fit_check_ for ratio in self.ratios_]
+        return min(checks, key=lambda check: order.index(check.status))
 
     def predict_ratio(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of densities per event, from the model that did not see the event."""

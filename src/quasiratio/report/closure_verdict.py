@@ -85,6 +85,9 @@ def evaluation_verdict(
     status, closing = _closing(before, after, evaluation.omnibus)
     summary = closing.partition(":")[0]
     status, cautions = _cautions(status, evaluation, after, model, sources or {})
+    check = None if model is None else getattr(model.estimator, "fit_check_", None)
+    if check is not None and check.status == "failed":
+        status, closing = "poor", f"{check}\n\n{closing}"
     parts = [
         closing,
         _omnibus_text(evaluation.omnibus),

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter, SignedMixtureRatio
+from quasiratio.estimators.densities import density_lines
 from quasiratio.plots import training_figure
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
@@ -37,7 +40,7 @@ def model_section(model: EvaluatedModel) -> Section:
     fingerprint = estimator.fingerprint_
     facts["events of the fit"] = fingerprint.n_events
     facts["SHA-256 of the fit's data"] = fingerprint.sha256
-    blocks: list[Block] = [Facts(facts)]
+    blocks: list[Block] = [Facts(facts), *_assumptions(estimator)]
     if isinstance(estimator, AutoRatio):
         blocks += _choice(estimator)
     ranges: list[list[Cell]] = [[name, low, high] for name, (low, high) in fingerprint.ranges.items()]
@@ -45,16 +48,23 @@ def model_section(model: EvaluatedModel) -> Section:
     return Section("Model", blocks)
 
 
+def _assumptions(estimator: Any) -> list[Block]:  # noqa: ANN401 - any ratio estimator or reweighter
+    """Say what the fit took for granted, what it tried, and how it fared on events kept aside."""
+    parts = estimator.ratios_ if isinstance(estimator, Reweighter) else [estimator]
+    first = parts[0]
+    lines = density_lines(first.reference_density_, first.target_density_)
+    lines += [str(part.trials_) for part in parts if getattr(part, "trials_", None) is not None]
+    lines += [str(part.fit_check_) for part in parts]
+    return [Text(line) for line in lines]
+
+
 def training_section(model: EvaluatedModel) -> Section:
     """Show the losses of every network of the model."""
     blocks: list[Block] = []
     for title, history, networks in _histories(model.estimator):
         seconds = history.wall_clock
-        loss = float(history.validation_curves()[-1].mean())
-        caption = (
-            f"{history.n_steps} steps{f' in {seconds:.1f} s' if math.isfinite(seconds) else ''}; validation loss at the end {loss:.5g}. Diamonds mark the "
-            "states that were kept."
-        )
+        loss = float(np.nanmean(history.kept_loss))
+        caption = f"{history.n_steps} steps{f' in {seconds:.1f} s' if math.isfinite(seconds) else ''}; validation loss {loss:.5g} of the states that were kept, which diamonds mark."
         if history.diverged.any():
             caption += (
                 f" The risk of {int(history.diverged.sum())} of {len(history.diverged)} networks ran away."
