@@ -63,10 +63,10 @@ class _ReweighterOfLabelledEvents(qr.Reweighter):
         if sample_weight is not None:
             given = np.asarray(sample_weight)
             weights = [given[part] if given.shape == labels.shape else given for part in parts]
+        if issparse(X):  # selecting events of it would need another format; it is to be refused anyway
+            return super().fit(X, X, *weights)
         if not hasattr(X, "__getitem__"):
             X = np.asarray(X)
-        if issparse(X):  # selecting columns of it would need another format; it is to be refused anyway
-            return super().fit(X, X, *weights)
         return super().fit(*(_safe_indexing(X, part) for part in parts), *weights)
 
 
