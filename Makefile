@@ -5,11 +5,13 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench docs figures clean
+.PHONY: help demo check test test-all lint bench docs figures clean
 
 help:
 	@echo "make demo    two signed samples, four methods, figures and report.html in demo/"
-	@echo "make test    all tests, doctests and the code of the documentation"
+	@echo "make check   the linters and the tests that train nothing, in a minute: for every commit"
+	@echo "make test    all tests, doctests and the code of the documentation, but what is marked slow"
+	@echo "make test-all  with the long mutations and kills as well"
 	@echo "make lint    ruff, mypy, import-linter, repo-review"
 	@echo "make docs    the documentation in site/"
 	@echo "make figures the figures of its tutorials, each by the code of its page"
@@ -20,8 +22,17 @@ demo: .venv/installed
 	$(BIN)/quasiratio demo -o demo
 
 # One thread per worker, so that WORKERS processes do not compete for the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+FAST := $(addprefix tests/,distributions io losses metrics networks persistence ratios test_errors.py test_sample.py test_scratch.py)
+
+check: lint
+	$(PYTEST) -m "not slow" $(FAST)
+
 test: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST) -m "not slow"
+
+test-all: .venv/installed-dev
+	$(PYTEST)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

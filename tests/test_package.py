@@ -92,5 +92,28 @@ def test_every_dependency_has_a_tested_pin() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][\w.]*", line) for line in pins)
 
 
+def test_the_lowest_versions_are_those_of_the_project() -> None:
+    """What `.github/workflows/lowest.yml` installs: each lower bound of what runs or tests the package, but torch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["test"]]
+    for extra in project["project"]["optional-dependencies"].values():
+        wanted += [requirement for requirement in extra if not requirement.startswith("quasiratio[")]
+    bounds = {}
+    for requirement in wanted:
+        name, bound = re.split(r">=|==", requirement)
+        assert bounds.setdefault(_normalized(name), _padded(bound)) == _padded(bound), requirement
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    lowest = {_normalized(name): _padded(version) for name, version in pins.items()}
+    assert lowest.pop("torch") >= bounds.pop("torch")
+    assert lowest == bounds
+
+
+def _padded(version: str) -> tuple[int, ...]:
+    """Return the four numbers of a version: 1.26 and 1.26.0 are the same."""
+    numbers = [int(part) for part in version.split(".")]
+    return tuple(numbers + [0] * (4 - len(numbers)))
+
+
 def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

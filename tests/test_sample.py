@@ -130,7 +130,7 @@ def test_an_empty_selection_is_a_sample_but_has_no_density() -> None:
     assert len(empty) == 0
     assert (empty.sum_of_weights, empty.negative_fraction, empty.effective_size) == (0.0, 0.0, 0.0)
     assert "0 events" in repr(empty)
-    with pytest.raises(InvalidInputError, match="sum to 0; expected a positive sum"):
+    with pytest.raises(InvalidInputError, match="sum to 0; expected a positive, finite sum"):
         _ = empty.mixture_coefficient
 
 
@@ -195,9 +195,9 @@ def test_partition_by_sign_uses_sums_of_weights_not_counts() -> None:
 @pytest.mark.parametrize("weights", [[1.0, -1.0, 0.0], [1.0, -3.0, 1.0], [0.0, 0.0, 0.0]])
 def test_c_needs_a_positive_sum(weights: list[float]) -> None:
     sample = WeightedSample(COLUMNS, weights=weights)
-    with pytest.raises(InvalidInputError, match="expected a positive sum"):
+    with pytest.raises(InvalidInputError, match="expected a positive, finite sum"):
         _ = sample.mixture_coefficient
-    with pytest.raises(InvalidInputError, match="expected a positive sum"):
+    with pytest.raises(InvalidInputError, match="expected a positive, finite sum"):
         sample.partition_by_sign()
     with pytest.raises(InvalidInputError, match="weights of the target sum to"):
         sample.require_positive_sum("target")

@@ -33,6 +33,9 @@ def columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: A
         >>> columns_to_matrix({"pt": [30.0, 50.0], "eta": [0.1, -2.0]})[1]
         ['pt', 'eta']
     """
+    if hasattr(features, "toarray"):  # SciPy's; one of its formats is a mapping
+        msg = "Got a sparse matrix; sparse input is not supported. Give a dense array, as from X.toarray()."
+        raise InvalidInputError(msg)
     if isinstance(features, Mapping):
         return _stacked([str(name) for name in features], list(features.values()))
     if isinstance(features, np.ndarray) and features.dtype.names:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -19,9 +19,16 @@ from torch import Tensor
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.by_name import METHODS
 from quasiratio.estimators.model_files import describe, save
+from quasiratio.estimators.stored_parameters import (
+    parameter_document,
+    require_known_kind,
+    template_document,
+    with_parameters,
+)
 from quasiratio.losses import Bce, RatioLoss
-from quasiratio.persistence.parameter_documents import DirectTemplate
+from quasiratio.persistence.parameter_documents import TemplateDocument
 from quasiratio.ratios import RatioModel
 from quasiratio.training import TrainingHistory
 
@@ -164,21 +171,34 @@ def test_notes_must_be_json(fitted_estimator: Fitted, tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_documents_have_exactly_the_parameters_of_the_estimators(fitted_estimator: Fitted) -> None:
-    """A new hyperparameter must find its place in the file."""
-    for kind in ("direct bce", "mixture", "resolved", "auto", "reweighter", "positive"):
-        estimator = fitted_estimator(kind)
-        stored = save_and_describe(estimator)
-        assert set(type(stored.parameters).model_fields) == set(estimator.get_params(deep=False)), kind
-    assert DirectTemplate.model_fields["parameters"].annotation is not None
+@pytest.mark.parametrize("kind", [*METHODS.values(), qr.Reweighter, qr.PositiveReweighter])
+def test_documents_have_exactly_the_parameters_of_the_estimators(kind: type[BaseEstimator]) -> None:
+    """A new hyperparameter must find its place in the file, and come back from it."""
+    document = parameter_document(kind())
+    assert set(type(document).model_fields) == set(kind().get_params(deep=False))
+    again = with_parameters(kind.__name__, type(document).model_validate_json(document.model_dump_json()), {})
+    assert type(again) is kind
+    require_same(again.get_params(deep=False), kind().get_params(deep=False))
 
 
-def save_and_describe(estimator: Any) -> Any:
-    import tempfile
+def test_every_public_estimator_has_a_place_in_the_laws_and_in_the_files() -> None:
+    public = {
+        one
+        for one in (getattr(qr, name) for name in qr.__all__)
+        if isinstance(one, type) and issubclass(one, BaseEstimator)
+    }
+    assert public == {*METHODS.values(), qr.Reweighter, qr.PositiveReweighter}
+    assert {require_known_kind(one()) for one in public} == {one.__name__ for one in public}
 
-    with tempfile.TemporaryDirectory() as directory:
-        save(estimator, f"{directory}/model")
-        return describe(f"{directory}/model").estimator
+
+@pytest.mark.parametrize("kind", METHODS.values())
+def test_a_template_is_the_one_of_its_class(kind: type[BaseEstimator]) -> None:
+    """The name of the class in the file decides which parameters are read: each must have its own."""
+    template = template_document(kind())
+    assert type(template).model_fields["kind"].annotation == Literal[kind.__name__]  # type: ignore[name-defined]
+    assert type(template).model_fields["parameters"].annotation is type(parameter_document(kind()))
+    (discriminated, _) = get_args(TemplateDocument)
+    assert type(template) in get_args(discriminated)  # else a Reweighter that holds one could not be read
 
 
 def test_a_generator_as_random_state_leaves_its_seed(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy.stats import linregress
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks import StackedMlp
-from quasiratio.studies.registry import study_by_name
 from quasiratio.studies.study import Row
 from quasiratio.studies.weight_variance import STUDY
 from quasiratio.studies.weight_variance.classifier_problem import ClassifierProblem
@@ -27,8 +25,6 @@ from quasiratio.studies.weight_variance.stacked_pass import StackedPass, initial
 from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.training import _curve_facts, compute
 
-REFERENCE = Path(__file__).parent / "reference" / "weight-variance-smoke.json"
-SPREADS = 6.0  # one seed against the mean of five, whose spread is itself known to a third
 SMALL = EventSizes(training=3000, validation=1000, test=2000)
 POINTS = [GridPoint(1.0, 0.1), GridPoint(2.0, 0.3), GridPoint(3.0, 0.5), GridPoint(5.0, 0.7)]
 ARGUMENTS = {
@@ -308,16 +304,3 @@ def test_the_presentation_of_nothing_says_so() -> None:
     presentation = STUDY.present(STUDY.presets["quick"], [])
     assert presentation.verdict.startswith("0 of 50 points.")
     assert not presentation.pictures
-
-
-def test_smoke_agrees_with_its_reference() -> None:
-    stored = json.loads(REFERENCE.read_text())
-    study = study_by_name("weight-variance")
-    settings = dict(study.presets["smoke"]) | {"methods": ["mlp"]}
-    assert stored["settings"] == study.presets["smoke"], "make the reference again"
-    rows = [row for task in study.tasks(settings) for row in study.compute(dict(task.arguments))]
-    assert len(rows) == 7
-    for row in rows:
-        for name, reference in stored["rows"][row.key.removeprefix("seed=0/")].items():
-            tolerance = SPREADS * reference["spread"]
-            assert abs(row.values[name] - reference["mean"]) < tolerance, (row.key, name)

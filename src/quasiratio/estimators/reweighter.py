@@ -84,6 +84,9 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         original_sample = WeightedSample(original, original_weight)
         target_sample = WeightedSample(target, target_weight)
         events, labels = stacked_samples(original_sample, target_sample, role="original")
+        if not len(events):
+            msg = "Got no events; expected an original and a target sample. Check the selection."
+            raise InvalidInputError(msg)
         self.fingerprint_ = data_fingerprint(events.names, events.features, labels == 1, events.weights)
         folds = fold_of_events(events.features, self.n_folds)
         self.ratios_ = []
@@ -102,6 +105,12 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError(msg)
         self.scale_ = wanted.sum_of_weights / reweighted_sum
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the fitted samples, under scikit-learn's name."""
+        check_is_fitted(self, "ratios_")
+        return int(self.ratios_[0].n_features_in_)
 
     @property
     def n_members(self) -> int:
