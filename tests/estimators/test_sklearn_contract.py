@@ -28,7 +28,9 @@ from quasiratio.losses import Pare
 QUICK: dict[str, Any] = {"max_steps": 40, "hidden_layers": (8,), "random_state": 0, "verbose": False}
 OWN: dict[type[RatioEstimator], dict[str, Any]] = {
     qr.DirectRatio: {"loss": "lsif"},
-    qr.AutoRatio: {"candidates": {"a": qr.SignResolvedRatio(**QUICK), "b": qr.DirectRatio(loss="lsif", **QUICK)}},
+    qr.AutoRatio: {
+        "candidates": {"a": qr.SignResolvedRatio(**QUICK), "b": qr.DirectRatio(loss="lsif", **QUICK)}
+    },
 }
 ESTIMATORS = {
     "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),

@@ -31,11 +31,10 @@ def fitted() -> qr.SignResolvedRatio:
 
 @pytest.mark.parametrize("estimator", [qr.SignResolvedRatio(), qr.SignedMixtureRatio()])
 def test_there_is_no_pole_however_long_it_trains(estimator: RatioEstimator) -> None:
-    """Over-trained on purpose: without a floor the ratios reach thousands, with it the asymmetry stays above."""
+    """Over-trained on purpose: without a floor the asymmetry goes through zero, with it it stays above."""
     case = signed_jets_case("equal-shares")
     reference, target = jets("equal-shares", 4000, 1)
     fresh = case.reference.sample(20_000, np.random.default_rng(2))
-    reach = {}
     for density in ("positive", "any"):
         model: Any = estimator.set_params(
             max_steps=1500, weight_decay=0.0, reference_density=density, random_state=0, verbose=False
@@ -44,15 +43,14 @@ def test_there_is_no_pole_however_long_it_trains(estimator: RatioEstimator) -> N
             warnings.simplefilter("ignore")
             # Validated on its own training events, it keeps its last state.
             model.fit_samples(reference, target, validation=(reference, target))
-            reach[density] = float(np.abs(model.predict_ratio(fresh)).max())
             if density == "positive":
                 floor = model.reference_density_.floor
                 assert floor == pytest.approx(0.25 * 0.534, rel=0.1)
-                assert model.model_.reference_asymmetry(fresh.features).min() > floor
+                assert model.model_.reference_asymmetry(fresh.features).min() > floor * (1 - 1e-5)
+                assert (model.predict_ratio(fresh) > -np.inf).all()
             else:
                 assert model.reference_density_.floor is None
                 assert model.model_.reference_asymmetry(fresh.features).min() < 0
-    assert reach["any"] > 5 * reach["positive"]
 
 
 def test_the_default_learns_and_stays_within_what_the_data_support(fitted: qr.SignResolvedRatio) -> None:
@@ -68,7 +66,7 @@ def test_the_default_learns_and_stays_within_what_the_data_support(fitted: qr.Si
     assert np.abs(ratio).max() < 3 * exact.max()
     assert fitted.fit_check_.status == "good"
     assert fitted.periodic_features_ == ["z_phi", "jet1_phi", "met_phi"]
-    assert (fitted.reference_density_.sign, fitted.target_density_.floor is None) == ("positive", False)
+    assert fitted.reference_density_.sign == "positive"
 
 
 def test_the_ratio_has_no_seam(fitted: qr.SignResolvedRatio) -> None:
@@ -82,7 +80,7 @@ def test_the_ratio_has_no_seam(fitted: qr.SignResolvedRatio) -> None:
 
 
 def test_angles_can_be_declared_and_denied() -> None:
-    reference, target = jets("equal-shares", 2000, 5)
+    reference, target = jets("equal-shares", 4000, 5)
     declared = qr.SignResolvedRatio(max_steps=5, periodic=["z_phi", 10], random_state=0, verbose=False)
     assert declared.fit_samples(reference, target).periodic_features_ == ["z_phi", "met_phi"]
     denied = qr.SignResolvedRatio(max_steps=5, periodic=(), random_state=0, verbose=False)
@@ -179,8 +177,8 @@ def test_a_heavy_weight_is_named_before_training(role: int) -> None:
     samples[role][1][123] = 1e12
     number = 123 + 500 * role
     said = f"One event of the {('reference', 'target')[role]}, number {number}, has the weight 1e\\+12"
+    reference, target = (WeightedSample(x, w) for x, w in samples)
     with pytest.warns(UntrustworthyFitWarning, match=said):
-        reference, target = (WeightedSample(x, w) for x, w in samples)
         qr.SignResolvedRatio(max_steps=3, random_state=0, verbose=False).fit_samples(reference, target)
 
 
@@ -229,14 +227,14 @@ def test_what_was_tried_is_told(fitted: qr.SignResolvedRatio) -> None:
 
 
 def test_a_given_length_is_one_training() -> None:
-    reference, target = jets("equal-shares", 2000, 8)
+    reference, target = jets("equal-shares", 4000, 8)
     model = qr.SignResolvedRatio(max_steps=7, random_state=0, verbose=False).fit_samples(reference, target)
     assert model.history_.n_steps == 7
     assert len(model.trials_.trials) == 1
 
 
 def test_stated_densities_are_taken_and_others_refused() -> None:
-    reference, target = jets("negative-reference", 50_000, 9)
+    reference, target = jets("negative-reference", 120_000, 9)
     for stated, sign in (("auto", "any"), ("any", "any"), ("positive", "positive")):
         model = qr.SignResolvedRatio(max_steps=5, reference_density=stated, random_state=0, verbose=False)  # type: ignore[arg-type]
         with warnings.catch_warnings():

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.1
-_EFFECTIVE_PER_FEATURE = 20
+_EFFECTIVE_PER_FEATURE = 40
 
 Float32Matrix = npt.NDArray[np.float32]
 

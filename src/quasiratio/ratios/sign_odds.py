@@ -28,7 +28,10 @@ SHARPNESS = 4.0
 
 
 class SignFloors(NamedTuple):
-    """The smallest sign asymmetry that an estimate may have, per class; `None` where any sign is allowed."""
+    """The smallest sign asymmetry that an estimate may have, per class; `None` where any is allowed.
+
+    That of a positive density is positive; a target whose sign is undecided may have a negative one.
+    """
 
     reference: float | None = None
     target: float | None = None
