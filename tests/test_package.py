@@ -106,7 +106,7 @@ def test_the_lowest_versions_are_those_of_the_project() -> None:
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     lowest = {_normalized(name): _padded(version) for name, version in pins.items()}
     assert lowest.pop("torch") >= bounds.pop("torch")
-    assert lowest == bounds
+    assert {name: lowest.get(name) for name in bounds} == bounds  # the rest is what these need
 
 
 def _padded(version: str) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ SMALL = ["demo", "--events", "2000", "--steps", "20"]
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(20_000, seed=1, max_steps=250)
+    return run_demo(50_000, seed=1, max_steps=250)
 
 
 def test_the_result_holds_every_method_and_the_exact_ratio_last(result: DemoResult) -> None:

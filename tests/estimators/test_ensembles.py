@@ -12,7 +12,7 @@ import torch
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.losses import loss_by_name
+from quasiratio.losses import LOSSES, loss_by_name
 from quasiratio.ratios import ratio_model
 from quasiratio.training import CrossEntropyObjective
 
@@ -116,7 +116,7 @@ def test_bootstrap_gives_members_their_own_coefficients(fitted: Callable[[str], 
     np.testing.assert_allclose(coefficients[:, 1], c1, atol=6 * error)
 
 
-@pytest.mark.parametrize("loss", ["bce", "lsif", "pare", "revert", "mse"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_risk_of_the_average_is_at_most_the_average_risk(loss: str) -> None:
     """Jensen's law on a trained ensemble, exactly, for positive weights of events it never saw."""
     X, y, _ = events(signed=False)

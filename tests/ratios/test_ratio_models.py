@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from quasiratio.losses import RatioLoss, loss_by_name
+from quasiratio.losses import LOSSES, RatioLoss, loss_by_name
 from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.ratios import (
     SIGN_CLASSES,
@@ -103,7 +103,7 @@ def weighted_events(n: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(rng.integers(0, 2, n).astype(float)), torch.from_numpy(rng.exponential(1.0, n))
 
 
-@pytest.mark.parametrize("name", ["bce", "lsif", "pare", "revert", "mse", "mlc", "sqr"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_the_risk_of_the_averaged_direct_model_is_at_most_the_mean_risk(name: str) -> None:
     """Jensen's law, exactly, on positive weights and widely different members."""
     loss: RatioLoss = loss_by_name(name)

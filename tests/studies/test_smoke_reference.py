@@ -1,15 +1,16 @@
-"""Smoke runs against their committed numbers, the same seed: a change of the code that moves one by a permille is seen.
+"""Smoke runs against their committed numbers, the same seed: a change of the code that moves one by a percent is seen.
 
 The files in `reference/` are written by `python -m tests.studies.smoke_numbers`. So short a training does not
 amplify rounding: with the instructions of another processor (`ATEN_CPU_CAPABILITY=default`, `MKL_CBWR=COMPATIBLE`,
-`ONEDNN_MAX_CPU_ISA=SSE41`) the numbers move by TODO at most. What has no minimum to end in does amplify it, and is compared
-on the platform of the reference alone.
+`ONEDNN_MAX_CPU_ISA=SSE41`) the numbers move by 2e-3 at most, mostly by 1e-7. What runs away amplifies it, and
+is compared on the platform of the reference alone, where all numbers are the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -17,24 +18,25 @@ from tests.studies.smoke_numbers import REFERENCE, Numbers, smoke_numbers, smoke
 
 from quasiratio.studies.registry import STUDY_MODULES, study_by_name
 
-TOLERANCE = 1e-3
-AMPLIFIES_ROUNDING = ("rosmm_c",)
-"""Rows of tunings without a minimum, of which rounding decides where they end."""
+SAME_PLATFORM, OTHER_PLATFORM = 1e-6, 5e-3
+AMPLIFIES_ROUNDING = re.compile(r"/rosmm_c |/MSE |^seed=.* (area|entropy)")
+"""A tuning of coefficients that finds no minimum, a risk with a pole, and differences of nearly equal losses."""
 
 
 def differences(found: Numbers, expected: Numbers, *, same_platform: bool) -> list[str]:
     """Return the numbers that differ, and those that only one side has."""
     differing = []
+    tolerance = SAME_PLATFORM if same_platform else OTHER_PLATFORM
     for row in sorted({*found, *expected}):
-        if row.endswith(AMPLIFIES_ROUNDING) and not same_platform:
-            continue
         ours, theirs = found.get(row, {}), expected.get(row, {})
         for name in sorted({*ours, *theirs}):
+            if AMPLIFIES_ROUNDING.search(f"{row} {name}") and not same_platform:
+                continue
             one, other = ours.get(name), theirs.get(name)
             if one is None or other is None:
                 same = name in ours and name in theirs and one is other
             else:
-                same = math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-9)
+                same = math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
             if not same:
                 differing.append(f"{row} {name}: {one} now, {other} in the reference")
     return differing
@@ -60,6 +62,8 @@ def test_the_comparison_sees_a_hundredth(name: str) -> None:
                     continue
                 moved = {**expected, row: {**numbers, one: other}}
                 assert len(differences(moved, expected, same_platform=True)) == 1
+                is_left_out = AMPLIFIES_ROUNDING.search(f"{row} {one}") is not None
+                assert len(differences(moved, expected, same_platform=False)) == (not is_left_out)
     assert differences(expected, expected, same_platform=True) == []
     assert len(differences(expected, {}, same_platform=True)) == sum(map(len, expected.values()))
 
