@@ -41,9 +41,9 @@ def test_a_corner(n: int, dimension: int, share: float, spread: float) -> None:
         warnings.simplefilter("always")
         try:
             model = qr.SignResolvedRatio(random_state=0, verbose=False).fit_samples(reference, target)
-        except InvalidInputError as error:
+        except InvalidInputError as refusal:
             assert few
-            assert "after the random split" in str(error)  # noqa: PT017
+            assert "after the random split" in str(refusal)  # noqa: PT017
             return
         fresh = sample(20_000, dimension, share, spread, 0.0, 2)
         ratio = model.predict_ratio(fresh)
