@@ -134,7 +134,7 @@ def _checks() -> Iterator[Any]:
             )
 
 
-@pytest.mark.parametrize(("estimator", "check"), _checks())
+@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
 def test_scikit_learn_checks(estimator: RatioEstimator, check: Any) -> None:
     with warnings.catch_warnings():
         # Eight steps on a handful of events may fit badly; that is not what these checks are about.
