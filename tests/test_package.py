@@ -98,7 +98,7 @@ def test_the_lowest_versions_are_those_of_the_project() -> None:
     wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["test"]]
     for extra in project["project"]["optional-dependencies"].values():
         wanted += [requirement for requirement in extra if not requirement.startswith("quasiratio[")]
-    bounds = {}
+    bounds: dict[str, tuple[int, ...]] = {}
     for requirement in wanted:
         name, bound = re.split(r">=|==", requirement)
         assert bounds.setdefault(_normalized(name), _padded(bound)) == _padded(bound), requirement

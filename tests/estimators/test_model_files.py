@@ -195,7 +195,7 @@ def test_every_public_estimator_has_a_place_in_the_laws_and_in_the_files() -> No
 def test_a_template_is_the_one_of_its_class(kind: type[BaseEstimator]) -> None:
     """The name of the class in the file decides which parameters are read: each must have its own."""
     template = template_document(kind())
-    assert type(template).model_fields["kind"].annotation == Literal[kind.__name__]  # type: ignore[name-defined]
+    assert type(template).model_fields["kind"].annotation == Literal[kind.__name__]
     assert type(template).model_fields["parameters"].annotation is type(parameter_document(kind()))
     (discriminated, _) = get_args(TemplateDocument)
     assert type(template) in get_args(discriminated)  # else a Reweighter that holds one could not be read

@@ -28,7 +28,7 @@ from quasiratio.estimators.training_data import LabelledEvents, split_indices
 from quasiratio.losses import LOSSES, Pare
 from quasiratio.metrics import ratio_risk
 
-N_PER_CLASS = 50_000
+N_PER_CLASS = 80_000
 EFFECTIVE_PARAMETERS = 250
 """What the tolerance allows a network of this size to spend; about 60 were measured for LSIF, a margin of two in the rms."""
 
