@@ -68,6 +68,7 @@ def test_showered_events_do_not_depend_on_the_number_of_jobs(tmp_path: Path) -> 
     assert 0.7 < len(first["weight"]) / 4400 < 0.8
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(tmp_path: Path) -> None:
     path, parts = tmp_path / "a.npz", tmp_path / ".a.npz.parts"
     options = [*PARTON, "--events", "800000", "--seed", "5", "-o", str(path)]

@@ -62,6 +62,7 @@ def ratios(path: str) -> np.ndarray:
     return np.asarray(qr.load(path).predict_ratio(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_an_interrupted_fit_goes_on_to_the_same_model(workspace: Path, number: signal.Signals) -> None:
     code, err = stop_when(start(*FIT), "new.partial/stage-*", number)
@@ -94,6 +95,7 @@ def test_without_resume_the_old_state_is_dropped_and_with_it_nothing_is_needed(w
     assert not (workspace / "new.partial").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_apply_leaves_nothing(workspace: Path, number: signal.Signals) -> None:
     rng = np.random.default_rng(0)

@@ -34,6 +34,7 @@ def test_every_study_is_listed_with_its_question() -> None:
     assert all(line.endswith("?") for line in lines)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_figures_are_drawn_gets_a_sentence_and_resume_draws_them(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["weight-variance", "--preset", "smoke", "--method", "mlp", "--jobs", "1", "-o", str(out)]

@@ -16,6 +16,7 @@ from quasiratio.estimators.omnibus import _p_value, omnibus_test
 Array = npt.NDArray[np.float64]
 
 
+@pytest.mark.slow  # sixty trainings
 @pytest.mark.parametrize(("n_events", "n_sets"), [(1500, 60)])
 def test_p_values_are_uniform_under_the_exact_ratio(n_events: int, n_sets: int) -> None:
     case = signed_gaussian_case("signed")
@@ -32,6 +33,7 @@ def test_p_values_are_uniform_under_the_exact_ratio(n_events: int, n_sets: int) 
     assert abs(pulls.mean()) < 3 / np.sqrt(n_sets)
 
 
+@pytest.mark.slow  # fifteen trainings
 @pytest.mark.parametrize(("n_events", "n_sets"), [(6000, 15)])
 def test_heavy_weights_in_twelve_dimensions_do_not_spoil_it(n_events: int, n_sets: int) -> None:
     case = signed_jets_case("different-shares")

@@ -39,6 +39,7 @@ def pulls(case_name: str, seed: int) -> npt.NDArray[np.float64]:
     return (ratio - case.exact_ratio(points)) / std
 
 
+@pytest.mark.slow  # twenty ensembles
 @pytest.mark.parametrize("case_name", ["nonnegative", "signed"])
 def test_68_percent_of_the_pulls_are_near_one(case_name: str) -> None:
     # Pulls within one fit are correlated, hence many data sets.

@@ -1,6 +1,7 @@
 """Trained models against the exact ratio of the toys, within a tolerance derived from the sample size.
 
-One set of fits serves all tests of this file; each is a second or two.
+Each method is fitted once per case, and all that is asked of the fit stands in one test: tests of one file are shared
+out among processes, which would each fit again.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ import pytest
 
 import quasiratio as qr
 from quasiratio.distributions import signed_gaussian_case
-from quasiratio.errors import DivergenceError, DivergenceWarning, NegativeWeightWarning
-from quasiratio.losses import Pare
+from quasiratio.errors import (
+    DivergenceError,
+    DivergenceWarning,
+    NegativeWeightWarning,
+    UntrustworthyFitWarning,
+)
+from quasiratio.estimators.by_name import METHODS
+from quasiratio.estimators.training_data import LabelledEvents, split_indices
+from quasiratio.losses import LOSSES, Pare
 from quasiratio.metrics import ratio_risk
 
-N_PER_CLASS = 100_000
+N_PER_CLASS = 80_000
 EFFECTIVE_PARAMETERS = 250
 """What the tolerance allows a network of this size to spend; about 60 were measured for LSIF, a margin of two in the rms."""
 
@@ -29,7 +37,7 @@ Draw = Callable[[str, int, int], tuple[npt.NDArray[np.float32], npt.NDArray[np.i
 COMMON: dict[str, Any] = {
     "hidden_layers": (32, 32),
     "batch_size": 2048,
-    "max_steps": 500,
+    "max_steps": 300,
     "random_state": 1,
     "verbose": False,
 }
@@ -85,12 +93,41 @@ def test_the_tolerance_tells_a_fit_from_no_fit(case: str) -> None:
 
 
 @pytest.mark.parametrize("method", [method for method in MAKERS if method not in {"bce", "mse"}])
-def test_the_signed_toy_is_recovered(method: str, fitted: Callable[[str, str], Any]) -> None:
+def test_the_signed_toy_is_recovered(method: str, fitted: Callable[[str, str], Any], toy: Draw) -> None:
     estimator = fitted(method, "signed")
     assert rms(estimator, "signed") < tolerance("signed", N_PER_CLASS)
     assert not estimator.diverged_
     # The negative region is seen as such: r* = -1.29 at the origin.
     assert estimator.predict_ratio(np.zeros((1, 2)))[0] < -0.6
+    X, y, w = toy("signed", N_PER_CLASS, 1)
+    mean = np.average(estimator.predict_ratio(X[y == 0]), weights=w[y == 0])
+    assert mean == pytest.approx(1.0, abs=1e-6)  # over the training reference
+    assert (getattr(estimator, "tuning_history_", None) is not None) == ("tuned" in method)
+    require_coefficients(method, estimator, y, w)
+
+
+def require_coefficients(method: str, estimator: Any, y: npt.NDArray[np.int64], w: Array) -> None:
+    """The mixture coefficients are those of the sample; parts and pairs are all there."""
+    expected = [w[(y == label) & (w >= 0)].sum() / w[y == label].sum() for label in (0, 1)]
+    if method == "mixture":
+        np.testing.assert_allclose(estimator.coefficients_, [expected], rtol=1e-5)
+        assert len(estimator.pairs_) == 4
+    if method == "mixture, coefficients tuned":
+        # Tuning moves c0 freely: the two parts of the reference (widths 2.5 and 2.3) are nearly alike, so the
+        # ratio hardly depends on it. The target's parts are not alike, and c1 stays.
+        assert estimator.coefficients_[0, 1] == pytest.approx(expected[1], rel=0.1)
+    if method == "sign resolved":
+        assert len(estimator.classes_) == 4
+
+
+def test_the_methods_are_those_of_the_registries() -> None:
+    """A new loss or estimator must be given its law here."""
+    tried = [make() for make in MAKERS.values()]
+    assert {type(one) for one in tried} == {*METHODS.values()} - {qr.AutoRatio}  # which has laws of its own
+    signed = {one.loss for one in tried if isinstance(one, qr.DirectRatio) and isinstance(one.loss, str)}
+    _, exact = probes("signed")
+    can_learn = {name for name, make in LOSSES.items() if make().ratio_range[0] < exact.min()}
+    assert can_learn | {"bce", "mse"} == signed
 
 
 @pytest.mark.parametrize("method", ["mse", "lsif", "sign resolved"])
@@ -106,6 +143,7 @@ def test_bce_runs_away_on_the_signed_toy(toy: Draw) -> None:
     with (
         pytest.warns(NegativeWeightWarning, match="'bce' can only express positive ratios"),
         pytest.warns(DivergenceWarning, match="'bce' has no lower bound"),
+        pytest.warns(UntrustworthyFitWarning, match="DO NOT USE"),
     ):
         estimator.fit(X, y, sample_weight=w, validation=validation)
     assert estimator.diverged_
@@ -123,7 +161,7 @@ def test_bce_runs_away_on_the_signed_toy(toy: Draw) -> None:
         strict.fit(X, y, sample_weight=w, validation=validation)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_bce_is_not_flagged_where_densities_are_positive(seed: int, toy: Draw) -> None:
     quick = {**COMMON, "max_steps": 200, "batch_size": 1024, "random_state": seed}
     X, y, w = toy("nonnegative", 50_000, 10 + seed)
@@ -137,31 +175,33 @@ def test_bce_is_not_flagged_where_densities_are_positive(seed: int, toy: Draw) -
 
 
 @pytest.mark.parametrize(
-    "method", ["lsif", "mixture, coefficients tuned", "mixture, all tuned", "sign resolved, tuned"]
+    ("base", "methods"),
+    [
+        ("mixture", ["mixture, coefficients tuned", "mixture, all tuned"]),
+        ("sign resolved", ["sign resolved, tuned"]),
+    ],
 )
-def test_normalised_ratios_have_mean_one_over_the_training_reference(
-    method: str, fitted: Callable[[str, str], Any], toy: Draw
-) -> None:
-    X, y, w = toy("signed", N_PER_CLASS, 1)
-    reference = y == 0
-    ratio = fitted(method, "signed").predict_ratio(X[reference])
-    assert np.average(ratio, weights=w[reference]) == pytest.approx(1.0, abs=1e-6)
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")  # a short fit
+def test_tuning_does_not_raise_the_validation_risk(base: str, methods: list[str], toy: Draw) -> None:
+    """With LSIF (the published PARE is its like) as judge, on the validation events themselves.
 
+    The densities are left open: where one is taken to be positive, the fit judges by learned signs instead of weights.
+    """
+    X, y, w = validation = toy("signed", 20_000, 2)
+    options = {**COMMON, "max_steps": 150, "reference_density": "any", "target_density": "any"}
 
-@pytest.mark.parametrize(
-    "method", ["mixture, coefficients tuned", "mixture, all tuned", "sign resolved, tuned"]
-)
-def test_tuning_does_not_raise_the_validation_risk(
-    method: str, fitted: Callable[[str, str], Any], toy: Draw
-) -> None:
-    """With LSIF (the published PARE is its like) as judge, on the validation events themselves."""
-    X, y, w = toy("signed", 20_000, 2)
-    base = "mixture" if method.startswith("mixture") else "sign resolved"
-    before, after = (fitted(name, "signed").model_.predict(X).ratio for name in (base, method))
-    first, second = (ratio_risk(r[y == 0], w[y == 0], r[y == 1], w[y == 1]).value for r in (before, after))
-    assert second <= first + 1e-6
-    assert fitted(method, "signed").tuning_history_ is not None
-    assert fitted(base, "signed").tuning_history_ is None
+    def risk(method: str) -> float:
+        estimator = MAKERS[method](**options).fit(*toy("signed", 20_000, 1), validation=validation)
+        # Half of the given events choose the state, the other half checks it.
+        parts = split_indices(LabelledEvents(X, y == 1, w), (0.5,), np.random.default_rng(estimator.seed_))
+        events, label, weight = X[parts[0]], y[parts[0]], w[parts[0]]
+        ratio = estimator.model_.predict(events).ratio
+        reference, target = label == 0, label == 1
+        return float(ratio_risk(ratio[reference], weight[reference], ratio[target], weight[target]).value)
+
+    before = risk(base)
+    for method in methods:
+        assert risk(method) <= before + 1e-6, method
 
 
 def test_class_sizes_and_scales_do_not_move_the_ratio(toy: Draw) -> None:
@@ -177,6 +217,7 @@ def test_class_sizes_and_scales_do_not_move_the_ratio(toy: Draw) -> None:
         assert np.mean(uneven.predict_ratio(at)) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")  # thirty steps fit badly
 def test_a_common_factor_of_the_weights_changes_nothing(toy: Draw) -> None:
     X, y, w = toy("signed", 5000, 4)
     w = np.where(y == 0, 1.0, w)  # a short fit of a signed reference could have negative estimates
@@ -187,20 +228,7 @@ def test_a_common_factor_of_the_weights_changes_nothing(toy: Draw) -> None:
         np.testing.assert_allclose(scaled.predict_ratio(at), plain.predict_ratio(at), rtol=1e-3, atol=1e-3)
 
 
-def test_the_mixture_coefficients_are_those_of_the_sample(
-    fitted: Callable[[str, str], Any], toy: Draw
-) -> None:
-    _, y, w = toy("signed", N_PER_CLASS, 1)
-    expected = [w[(y == label) & (w >= 0)].sum() / w[y == label].sum() for label in (0, 1)]
-    np.testing.assert_allclose(fitted("mixture", "signed").coefficients_, [expected], rtol=1e-5)
-    # Tuning moves c0 freely: the two parts of the reference (widths 2.5 and 2.3) are nearly alike, so the
-    # ratio hardly depends on it. The target's parts are not alike, and c1 stays.
-    tuned = fitted("mixture, coefficients tuned", "signed").coefficients_
-    assert tuned[0, 1] == pytest.approx(expected[1], rel=0.1)
-    assert len(fitted("mixture", "signed").pairs_) == 4
-    assert len(fitted("sign resolved", "signed").classes_) == 4
-
-
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")  # as it should say
 def test_mse_cannot_learn_ratios_below_minus_one(fitted: Callable[[str, str], Any]) -> None:
     """The reason why the signed toy is not asked of it: r* = -1.29 < -1 at the origin."""
     _, exact = probes("signed")

@@ -94,7 +94,7 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch: pytest.Mo
 
 def test_the_script_of_the_documentation_runs_a_study(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "local", "2", "--"]
-    study = ["weight-variance", "--preset", "smoke", "--method", "rosmm_r", "-o", str(tmp_path / "out")]
+    study = ["weight-variance", "--preset", "smoke", "--method", "mlp", "-o", str(tmp_path / "out")]
     done = subprocess.run([*command, *study], capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     assert "6 of 6 points." in done.stdout
