@@ -22,6 +22,8 @@ Status = Literal["good", "failed", "unknown"]
 
 _LARGE_SHARE, _NATURAL_FACTOR = 0.05, 5.0
 _WORSE_ERRORS = 2.0
+_LARGE_ERROR = 5.0
+"""Of the risk, which is -1/2 without reweighting: above it a few events decide."""
 _FEWEST_EVENTS = 50
 _N_WORST = 5
 _EARLY_PEAK = 0.6
@@ -169,6 +171,11 @@ def check_ratio(
         reasons.append(
             f"One event, number {int(numbers[worst[0]])}, carries {shares.max():.0%} of the reweighted reference "
             f"(its ratio is {checked.reference[worst[0]]:.3g})."
+        )
+    elif difference.error > _LARGE_ERROR:
+        reasons.append(
+            f"A few events with ratios up to {np.abs(checked.reference).max():.3g} decide: the risk is known to "
+            f"± {difference.error:.2g} only."
         )
     if difference.value > _WORSE_ERRORS * difference.error:
         reasons.append("By its risk the ratio is worse than none.")

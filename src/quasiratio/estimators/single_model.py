@@ -211,8 +211,8 @@ def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: floa
     )
     if measured + 2.0 * error < floor:
         return share, (
-            f"{text}: ratios there are too small, by a factor of about {max(measured, 0.0) / floor:.2g}. State "
-            "reference_density='any' if that density may vanish."
+            f"{text}: ratios there are too small, by a factor of about {max(measured, 0.0) / floor:.2g}. Only "
+            "reference_density='any' can follow them, with poles where its noise passes through zero."
         )
     return share, f"{text}."
 
