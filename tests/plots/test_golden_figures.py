@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ STABLE = [
     "transform_figure",
     "training_figure",
 ]
+PINS = dict(
+    line.split("==")
+    for line in (Path(__file__).parents[2] / "constraints.txt").read_text().splitlines()
+    if line
+)
+pytestmark = pytest.mark.skipif(
+    any(version(name) != PINS[name] for name in ("matplotlib", "mplhep")),
+    reason="the pictures were drawn by the versions of constraints.txt",
+)
 TOLERANCE = 4.0
 """Root mean square difference, of 256 levels."""
 
