@@ -79,7 +79,7 @@ class SeenEvents:
             for n_within, n_hits in zip(self.within, self.hits, strict=True)
             if n_hits >= _FEWEST_HITS
         ]
-        return min(1.0, sum(shares))
+        return min(1.0, sum(shares, 0.0))
 
 
 def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:

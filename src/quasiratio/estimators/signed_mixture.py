@@ -66,8 +66,8 @@ class SignedMixtureRatio(SingleModelRatio):
     Example:
         >>> import quasiratio as qr
         >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
-        >>> y, w = np.repeat([0, 1], 1000), np.tile([1.0, 1.0, 1.0, -1.0], 500)
+        >>> X = rng.normal(size=(8000, 1)) + np.repeat([[0.0], [0.5]], 4000, axis=0)
+        >>> y, w = np.repeat([0, 1], 4000), np.tile([1.0, 1.0, 1.0, -1.0], 2000)
         >>> model = qr.SignedMixtureRatio(max_steps=100, random_state=0).fit(X, y, sample_weight=w)
         >>> len(model.pairs_), model.coefficients_.round(3).tolist()
         (4, [[1.5, 1.5]])
@@ -98,9 +98,9 @@ class SignedMixtureRatio(SingleModelRatio):
 
         Example:
             >>> rng = np.random.default_rng(0)
-            >>> X = rng.normal(size=(2000, 1)) + np.repeat([[0.0], [0.5]], 1000, axis=0)
-            >>> y, w = np.repeat([0, 1], 1000), np.tile([1.0, 1.0, 1.0, -1.0], 500)
-            >>> fitted = SignedMixtureRatio(max_steps=50, random_state=0).fit(X, y, sample_weight=w)
+            >>> X = rng.normal(size=(8000, 1)) + np.repeat([[0.0], [0.5]], 4000, axis=0)
+            >>> y, w = np.repeat([0, 1], 4000), np.tile([1.0, 1.0, 1.0, -1.0], 2000)
+            >>> fitted = SignedMixtureRatio(max_steps=100, random_state=0).fit(X, y, sample_weight=w)
             >>> fitted.tuned("coefficients", X, y, w).tuning_history_.stage
             'tune-coefficients:pare'
         """
