@@ -3,8 +3,7 @@ r"""What is assumed of the signs of the two densities, and why.
 A reference density that is positive has no zero, so that a ratio has no pole; its estimate may then be kept positive
 (see `ratios.sign_odds`). Whether it is, the user states or the data say. Undecided data are taken for a positive
 reference, because a pole that is not there does more harm than a cap that is hardly felt. A target keeps any sign, because
-nothing divides by it, unless its asymmetry is beyond doubt above the floor even where negative weights are most frequent;
-but it is kept above what the test excludes, four standard errors below what was found there.
+nothing divides by it, unless its asymmetry is beyond doubt above the floor even where negative weights are most frequent.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class AssumedDensity:
 
     Attributes:
         sign: `"positive"` or `"any"`.
-        floor: The smallest sign asymmetry that its estimate may have: positive for a positive density, what the test of
-            the data excludes for an undecided one; `None` for any at all, and where no weight is negative.
+        floor: The smallest sign asymmetry that its estimate may have; `None` for any sign, and where no weight is
+            negative.
         reason: Why.
     """
 
@@ -144,6 +143,4 @@ def _assumed(stated: str, signs: LearnedSigns, *, if_undecided: Literal["positiv
         sign = "any"
     elif test.asymmetry - _CLEAR_ERRORS * test.error > floor:
         sign = "positive"
-    elif sign == "any" and signs.networks:
-        return AssumedDensity(sign, max(test.lowest, -_LARGEST_FLOOR), reason)
     return AssumedDensity(sign, floor if sign == "positive" else None, reason)

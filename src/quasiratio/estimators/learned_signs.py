@@ -60,11 +60,6 @@ class DensityTest:
     error: float
     n_events: int
 
-    @property
-    def lowest(self) -> float:
-        """The smallest asymmetry there that the test does not exclude."""
-        return self.asymmetry - _NEGATIVE_SIGMAS * self.error
-
     def __str__(self) -> str:
         where = (
             f"in the {self.tail:.0%} of its {self.n_events} events where negative weights are most frequent, the sum "

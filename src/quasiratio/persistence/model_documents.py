@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _SIGNS = ([1], [1, -1])
-Asymmetry = Annotated[float, Field(gt=-1, lt=1)]
+Asymmetry = Annotated[float, Field(gt=0, lt=1)]
 
 
 class ScalingDocument(Document):

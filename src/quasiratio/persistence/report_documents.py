@@ -88,7 +88,7 @@ class AssumedDensityDocument(Document):
     """`AssumedDensity`."""
 
     sign: Literal["positive", "any"]
-    floor: Annotated[float, Field(gt=-1, lt=1)] | None
+    floor: Annotated[float, Field(gt=0, lt=1)] | None
     reason: Text
 
 

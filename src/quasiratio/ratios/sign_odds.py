@@ -28,10 +28,7 @@ SHARPNESS = 4.0
 
 
 class SignFloors(NamedTuple):
-    """The smallest sign asymmetry that an estimate may have, per class; `None` where any is allowed.
-
-    That of a positive density is positive; a target whose sign is undecided may have a negative one.
-    """
+    """The smallest sign asymmetry that an estimate may have, per class; `None` where any sign is allowed."""
 
     reference: float | None = None
     target: float | None = None
