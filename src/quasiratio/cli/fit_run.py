@@ -91,7 +91,9 @@ def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimat
 def _assumption_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
     """Say what was taken for granted."""
     angles = getattr(part, "periodic_features_", [])
-    lines = [f"Angles, by name and range: {', '.join(angles)} (--periodic states others)"] if angles else []
+    lines = (
+        [f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)"] if angles else []
+    )
     return lines + density_lines(part.reference_density_, part.target_density_)
 
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
+from quasiratio.estimators.fit_check import effective_size
 from quasiratio.sample import WeightedSample
 
 __all__ = [
@@ -213,8 +214,7 @@ def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
             )
             warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
             continue
-        weights = events.weights[numbers]
-        size = float(np.square(weights.sum()) / np.square(weights).sum())
+        size = effective_size(events.weights[numbers])
         if size < _EFFECTIVE_PER_FEATURE * n_features:
             msg = (
                 f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
