@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from benchmarks.results import read_rows
 from quasiratio.studies.published_tables import SIGNED_GAUSSIANS
 
@@ -133,30 +135,26 @@ def positive() -> str:
 
 
 def coverage() -> str:
-    body = [
-        [
-            row["case"],
-            f"{row['n_events']}",
-            f"{row['data_sets']}",
-            f"{row['members']}",
-            str(row["steps"] or "default"),
-            f"{row['quantile_68']:.2f}",
-            f"{row['mean_pull']:+.2f}",
-        ]
-        for row in read_rows("coverage")
-    ]
-    return _table(
-        [
-            "case",
-            "events per class",
-            "data sets",
-            "members",
-            "steps",
-            "68% quantile of abs(pull)",
-            "mean pull",
-        ],
-        body,
-    )
+    groups: dict[tuple[str, int], list[dict]] = {}
+    for row in read_rows("coverage"):
+        groups.setdefault((row["problem"], row["size"]), []).append(row)
+    for row in read_rows("accuracy"):
+        if "abs_pulls" in row:
+            groups.setdefault((row["case"], row["sizes"][0]), []).append(row)
+    body = []
+    for (name, size), rows in sorted(groups.items(), key=lambda group: (group[0][1], group[0][0])):
+        pooled = np.concatenate([row["abs_pulls"] for row in rows])
+        body.append(
+            [
+                name,
+                f"{size:,}",
+                str(len(rows)),
+                f"{np.quantile(pooled, 0.6827):.2f}",
+                ", ".join(f"{row['abs_pulls'][68]:.2f}" for row in rows),
+            ]
+        )
+    header = ["problem", "events per class", "data sets", "68% quantile of abs(pull)", "each data set alone"]
+    return _table(header, body)
 
 
 def gg_hh_accuracy() -> str:

@@ -163,9 +163,10 @@ class FitConfiguration(BaseModel):
         None, "Features that are angles in radians. Left out: those with phi or azimuth in their name that fill a turn.",
         "names of features",
     )  # fmt: skip
-    validation_fraction: Number = _option(
-        0.1, "Share of the events that is held out for validation.", "a number between 0 and 1", gt=0, lt=1
-    )
+    validation_fraction: Number | None = _option(
+        None, "Share of the events held out for validation. Left out: a tenth up to 20,000 events, less for more.",
+        "a number between 0 and 1", gt=0, lt=1,
+    )  # fmt: skip
     device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
     threads: int | None = _option(
         None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,

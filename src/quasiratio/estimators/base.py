@@ -129,8 +129,8 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         self.fingerprint_ = data_fingerprint(self._names(), events.features, events.labels, events.weights)
         rng = np.random.default_rng(self.seed_)
         if validation is None:
-            fractions = (self.validation_fraction, _CHECK_SHARE * self.validation_fraction)
-            parts = split_indices(events, fractions, rng)
+            fraction = self._held_out_fraction(len(events))
+            parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
             numbers = parts[2]
         else:

@@ -20,6 +20,7 @@ from quasiratio.training import TrainingSettings
 from quasiratio.training.standard import (
     standard_batch_size,
     standard_passes,
+    standard_validation_fraction,
     standard_weight_decay,
     trial_settings,
 )
@@ -54,7 +55,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         weight_decay: Decoupled weight decay; by default 0.3 at 20,000 events, less for more events, or what the
             trials prefer.
         n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
-        validation_fraction: Share of the events held out when `fit` gets no `validation`.
+        validation_fraction: Share of the events held out when `fit` gets no `validation`; by default a tenth up to
+            20,000 events, less for more.
         periodic: Names (or numbers, from zero) of the features that are angles in radians; by default those whose
             name contains phi or azimuth and whose values fill one turn.
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
@@ -75,7 +77,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     epoch_size: int | None = None
     weight_decay: float | None = None
     n_members: int = 1
-    validation_fraction: float = 0.1
+    validation_fraction: float | None = None
     periodic: Sequence[str | int] | None = None
     device: str = "auto"
     n_threads: int | None = None
@@ -164,6 +166,12 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
                 msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
                 raise InvalidInputError(msg)
         return sorted(columns)
+
+    def _held_out_fraction(self, n_events: int) -> float:
+        """Return the share of the events that validates."""
+        if self.validation_fraction is None:
+            return standard_validation_fraction(n_events)
+        return self.validation_fraction
 
     def _widths(self, n_events: int) -> Sequence[int]:
         """Return the hidden layers in use."""

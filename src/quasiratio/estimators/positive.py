@@ -230,7 +230,7 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         training = held_out = events
         if min(np.sum(events.labels), np.sum(~events.labels)) > 1:  # a lone event cannot be on both sides
             rng = np.random.default_rng(self.seed_)
-            training, held_out = split_validation(events, self.validation_fraction, rng)
+            training, held_out = split_validation(events, self._held_out_fraction(len(events)), rng)
         fit = self._prepared(training, held_out, self.seed_)
         best, self.trials_ = best_of_trials(fit, _train_once)
         self.model_, self.history_ = cast(DirectModel, best.model), best.history

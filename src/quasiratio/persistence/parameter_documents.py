@@ -56,7 +56,7 @@ class NetworkParameters(Document):
     epoch_size: Annotated[int, Field(ge=1)] | None
     weight_decay: Annotated[float, Field(ge=0)] | None
     n_members: Count
-    validation_fraction: float
+    validation_fraction: float | None
     device: Annotated[str, Field(pattern=r"^(auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?)$")]
     on_divergence: Literal["warn", "raise"]
     random_state: int | None
