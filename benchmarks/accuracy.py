@@ -24,9 +24,9 @@ from benchmarks.results import append_row, read_rows
 from benchmarks.toy import PUBLISHED_SIZES, ToyData, toy_data
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.losses import Pare
-from quasiratio.studies.runner import STORE_NAME
-from quasiratio.studies.store import ResultStore
-from quasiratio.studies.study_files import RESULTS_NAME
+from quasiratio.studies.engine.runner import STORE_NAME
+from quasiratio.studies.engine.store import ResultStore
+from quasiratio.studies.output.study_files import RESULTS_NAME
 
 Rows = Iterator[tuple[str, np.ndarray, dict[str, object]]]
 

@@ -74,8 +74,8 @@ def copy(directory: Path) -> None:
 def apply(directory: Path) -> None:
     """What the command does, in one process that has imported everything before."""
     import quasiratio as qr  # noqa: PLC0415 - a part imports what it needs
-    from quasiratio.estimators.applying import apply_to_file  # noqa: PLC0415
     from quasiratio.io import open_table  # noqa: PLC0415
+    from quasiratio.workflows.apply_files import apply_to_file  # noqa: PLC0415
 
     model = qr.load(directory / "model")
     model.predict_ratio(np.ones((10, len(_FEATURES)), np.float32))

@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.results import read_rows
-from quasiratio.studies.published_tables import SIGNED_GAUSSIANS
+from quasiratio.studies.output.published_tables import SIGNED_GAUSSIANS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _PUBLISHED = {

@@ -21,9 +21,9 @@ import quasiratio as qr
 from quasiratio.cli.configuration import fit_configuration
 from quasiratio.cli.loaded_model import load_ratio_model
 from quasiratio.errors import QuasiratioError
-from quasiratio.persistence.strict_json import json_checksum
-from quasiratio.studies.provenance import Provenance
-from quasiratio.studies.store import ResultStore
+from quasiratio.model_files.strict_json import json_checksum
+from quasiratio.studies.engine.store import ResultStore
+from quasiratio.studies.output.provenance import Provenance
 from quasiratio.studies.study import Row
 from quasiratio.training import resumable
 from quasiratio.training.checkpoints import StageCheckpoint

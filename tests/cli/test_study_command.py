@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quasiratio.cli.main import app
-from quasiratio.studies.registry import STUDY_MODULES
+from quasiratio.studies.engine.registry import STUDY_MODULES
 
 
 def invoke(*arguments: str):

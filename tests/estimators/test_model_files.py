@@ -28,7 +28,7 @@ from quasiratio.estimators.stored_parameters import (
     with_parameters,
 )
 from quasiratio.losses import Bce, RatioLoss
-from quasiratio.persistence.parameter_documents import TemplateDocument
+from quasiratio.model_files.parameter_documents import TemplateDocument
 from quasiratio.ratios import RatioModel
 from quasiratio.training import TrainingHistory
 

@@ -12,9 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from quasiratio import WeightedSample
-from quasiratio.estimators.evaluation import Evaluation
 from quasiratio.metrics import closure, ratio_risk_difference, weight_diagnostics
 from quasiratio.report import Report, write_report
+from quasiratio.report.evaluation import Evaluation
 
 Array = npt.NDArray[np.float64]
 VOID = {"meta", "link", "img", "input", "br"}

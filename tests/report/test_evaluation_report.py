@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import quasiratio as qr
-from quasiratio.estimators.evaluation import evaluate_model
 from quasiratio.report import Facts, Picture, Report, Section, Table, Text
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.evaluation import evaluate_model
 from quasiratio.report.evaluation_report import evaluation_report
 from quasiratio.report.model_section import model_section
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from quasiratio.losses import Mse, Pare
+from quasiratio.studies.engine.registry import study_by_name
 from quasiratio.studies.loss_landscapes.risk_grid import risk_grid
-from quasiratio.studies.registry import study_by_name
 from quasiratio.studies.study import Row
 
 STUDY = study_by_name("loss-landscapes")

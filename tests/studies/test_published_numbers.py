@@ -9,17 +9,17 @@ import pytest
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import weighted_histogram
-from quasiratio.studies.finite_ratios import finite_ratios
-from quasiratio.studies.over_seeds import over_seeds
-from quasiratio.studies.published_tables import (
+from quasiratio.studies.output.finite_ratios import finite_ratios
+from quasiratio.studies.output.over_seeds import over_seeds
+from quasiratio.studies.output.published_tables import (
     GG_HH,
     GG_HH_OBSERVABLES,
     GG_HH_SIZES,
     SIGNED_GAUSSIAN_SIZES,
     SIGNED_GAUSSIANS,
 )
+from quasiratio.studies.output.stored_closure import histogram_from_numbers, histogram_to_numbers
 from quasiratio.studies.ratio_methods import METHOD_LABELS, families
-from quasiratio.studies.stored_closure import histogram_from_numbers, histogram_to_numbers
 
 
 def test_toy_tables_hold_the_printed_numbers() -> None:

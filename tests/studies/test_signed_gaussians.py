@@ -7,7 +7,7 @@ import json
 import pytest
 
 from quasiratio.report import Picture
-from quasiratio.studies.registry import study_by_name
+from quasiratio.studies.engine.registry import study_by_name
 from quasiratio.studies.study import Presentation, Row
 
 STUDY = study_by_name("signed-gaussians")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.studies.smoke_numbers import REFERENCE, Numbers, smoke_numbers, smoke_settings, this_platform
 
-from quasiratio.studies.registry import STUDY_MODULES, study_by_name
+from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
 
 SAME_PLATFORM, OTHER_PLATFORM = 1e-6, 5e-3
 AMPLIFIES_ROUNDING = re.compile(r"/rosmm_c |/MSE |^seed=.* (area|entropy)")

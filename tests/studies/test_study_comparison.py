@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.studies.comparison import Change, compare_runs
+from quasiratio.studies.output.comparison import Change, compare_runs
 
 
 def written(directory: Path, results, *, study="toy", settings=None, commit="abc") -> Path:

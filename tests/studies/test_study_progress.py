@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from quasiratio.studies.study_progress import study_progress
+from quasiratio.studies.engine.study_progress import study_progress
 
 
 def shown(steps: list[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:

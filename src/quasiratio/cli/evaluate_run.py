@@ -18,12 +18,12 @@ from quasiratio.cli.output_directory import create_output_directory, publish_dir
 from quasiratio.cli.printing import as_json
 from quasiratio.cli.samples import SampleFiles
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.evaluation import Evaluation, evaluate_model
 from quasiratio.io import Expression, Table, parse_expression
 from quasiratio.metrics import ClosureResult
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.sample import WeightedSample
 from quasiratio.scratch import scratch_directory
 from quasiratio.wording import shortened

@@ -10,17 +10,17 @@ from typing import Annotated
 
 import typer
 
-from quasiratio.cli.apply import apply
-from quasiratio.cli.demo import demo
-from quasiratio.cli.evaluate import evaluate
-from quasiratio.cli.export import export
-from quasiratio.cli.fit import fit
-from quasiratio.cli.generate import generate_app
-from quasiratio.cli.inspect import inspect
-from quasiratio.cli.models import models_app
+from quasiratio.cli.commands.apply import apply
+from quasiratio.cli.commands.demo import demo
+from quasiratio.cli.commands.evaluate import evaluate
+from quasiratio.cli.commands.export import export
+from quasiratio.cli.commands.fit import fit
+from quasiratio.cli.commands.generate import generate_app
+from quasiratio.cli.commands.inspect import inspect
+from quasiratio.cli.commands.models import models_app
+from quasiratio.cli.commands.positive import positive
+from quasiratio.cli.commands.study import study
 from quasiratio.cli.one_sentence_errors import OneSentenceErrors
-from quasiratio.cli.positive import positive
-from quasiratio.cli.study import study
 
 __all__ = ["app"]
 

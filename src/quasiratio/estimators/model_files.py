@@ -26,9 +26,9 @@ from quasiratio.estimators.stored_estimators import (
     stored_estimator,
 )
 from quasiratio.estimators.stored_losses import UserLosses
-from quasiratio.persistence.bundle import JSON_NAME, read_document, read_timed_bundle, write_bundle
-from quasiratio.persistence.document import TensorSpec, one_sentence
-from quasiratio.persistence.fitted_documents import ModelFileDocument
+from quasiratio.model_files.bundle import JSON_NAME, read_document, read_timed_bundle, write_bundle
+from quasiratio.model_files.document import TensorSpec, one_sentence
+from quasiratio.model_files.fitted_documents import ModelFileDocument
 
 __all__ = ["describe", "load", "load_described", "save"]
 

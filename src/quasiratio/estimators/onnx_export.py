@@ -15,10 +15,10 @@ from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.single_model import SingleModelRatio
-from quasiratio.persistence.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
-from quasiratio.persistence.onnx_folds import add_folds
-from quasiratio.persistence.onnx_graph import OnnxGraph
-from quasiratio.persistence.onnx_ratios import RatioNames, add_ratios, add_std
+from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
+from quasiratio.model_files.onnx_folds import add_folds
+from quasiratio.model_files.onnx_graph import OnnxGraph
+from quasiratio.model_files.onnx_ratios import RatioNames, add_ratios, add_std
 
 if TYPE_CHECKING:
     from quasiratio.training import TrainingHistory

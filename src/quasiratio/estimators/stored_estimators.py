@@ -44,10 +44,10 @@ from quasiratio.estimators.stored_reports import (
     support_document,
     trials_document,
 )
-from quasiratio.persistence import fitted_documents as documents
-from quasiratio.persistence.bundle import Bundle
-from quasiratio.persistence.document import as_measured, from_measured
-from quasiratio.persistence.report_documents import FeaturesDocument, PositiveReportDocument
+from quasiratio.model_files import fitted_documents as documents
+from quasiratio.model_files.bundle import Bundle
+from quasiratio.model_files.document import as_measured, from_measured
+from quasiratio.model_files.report_documents import FeaturesDocument, PositiveReportDocument
 
 __all__ = ["fitted_document", "fitted_tensors", "fitted_times", "stored_estimator"]
 

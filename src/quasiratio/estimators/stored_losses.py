@@ -12,7 +12,7 @@ from typing import Any
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.losses import LOSSES, RatioLoss
-from quasiratio.persistence.parameter_documents import LossDocument
+from quasiratio.model_files.parameter_documents import LossDocument
 
 __all__ = ["UserLosses", "loss_document", "stored_loss"]
 

@@ -11,10 +11,9 @@ import torch
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.stored_losses import UserLosses, loss_document, stored_loss
 from quasiratio.losses import RatioLoss
-from quasiratio.networks import FeatureScaling, StackedMlp
-from quasiratio.persistence.bundle import Bundle
-from quasiratio.persistence.document import as_measured
-from quasiratio.persistence.model_documents import (
+from quasiratio.model_files.bundle import Bundle
+from quasiratio.model_files.document import as_measured
+from quasiratio.model_files.model_documents import (
     DirectModelDocument,
     FloorsDocument,
     HistoryDocument,
@@ -23,7 +22,8 @@ from quasiratio.persistence.model_documents import (
     ResolvedModelDocument,
     ScalingDocument,
 )
-from quasiratio.persistence.parameter_documents import LossDocument
+from quasiratio.model_files.parameter_documents import LossDocument
+from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.ratios import (
     DirectModel,
     RatioModel,

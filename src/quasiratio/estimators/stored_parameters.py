@@ -19,8 +19,8 @@ from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
 from quasiratio.estimators.stored_losses import UserLosses, loss_document, stored_loss
 from quasiratio.losses import RatioLoss
-from quasiratio.persistence.document import Document, one_sentence
-from quasiratio.persistence.parameter_documents import (
+from quasiratio.model_files.document import Document, one_sentence
+from quasiratio.model_files.parameter_documents import (
     AutoTemplate,
     DirectTemplate,
     LossDocument,

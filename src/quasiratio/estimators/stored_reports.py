@@ -13,8 +13,8 @@ from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.support import SupportDiagnostic
 from quasiratio.estimators.trials import Trial, TrialReport
 from quasiratio.metrics import RatioRisk
-from quasiratio.persistence import report_documents as documents
-from quasiratio.persistence.document import Document, as_measured, from_measured
+from quasiratio.model_files import report_documents as documents
+from quasiratio.model_files.document import Document, as_measured, from_measured
 
 __all__ = [
     "check_document",

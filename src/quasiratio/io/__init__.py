@@ -11,7 +11,7 @@ What to use when:
 
 from quasiratio.io.column import Column
 from quasiratio.io.creating import TableWriter, create_table
-from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features, resolve_features
 from quasiratio.io.opening import open_table, read_metadata
 from quasiratio.io.samples import read_sample

@@ -10,7 +10,7 @@ import numpy as np
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import split_element, unknown_column
-from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.table import Table
 
 __all__ = ["default_features", "resolve_features"]

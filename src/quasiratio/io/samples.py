@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from quasiratio.columns import nonfinite_features, nonfinite_weights
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.expression import Expression, parse_expression
+from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features, resolve_features
 from quasiratio.io.locations import Spec
 from quasiratio.io.opening import open_table

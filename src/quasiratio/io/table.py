@@ -16,7 +16,7 @@ from quasiratio.io.elements import element_of
 from quasiratio.io.table_file import Chunk, TableFile
 
 if TYPE_CHECKING:
-    from quasiratio.io.expression import Expression
+    from quasiratio.io.expression.evaluation import Expression
 
 __all__ = ["Table"]
 

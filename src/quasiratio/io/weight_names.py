@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.expression import Expression
+from quasiratio.io.expression.evaluation import Expression
 from quasiratio.io.table import Table
 
 __all__ = ["is_named_like_a_weight", "require_named_weight", "weight_columns"]

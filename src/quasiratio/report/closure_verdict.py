@@ -22,9 +22,9 @@ from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.safe_text import number_text
 
 if TYPE_CHECKING:
-    from quasiratio.estimators.evaluation import Evaluation
-    from quasiratio.estimators.omnibus import OmnibusTest
     from quasiratio.report.content import Status
+    from quasiratio.report.evaluation import Evaluation
+    from quasiratio.report.omnibus import OmnibusTest
 
 __all__ = ["Verdict", "evaluation_verdict"]
 
@@ -67,7 +67,7 @@ def evaluation_verdict(
 
     Example:
         >>> import quasiratio as qr
-        >>> from quasiratio.estimators.evaluation import evaluate_model
+        >>> from quasiratio.report.evaluation import evaluate_model
         >>> rng = np.random.default_rng(0)
         >>> reference, target = (qr.WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
         >>> fitted = qr.DirectRatio(max_steps=200, random_state=0).fit_samples(reference, target)

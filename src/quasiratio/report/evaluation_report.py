@@ -13,7 +13,7 @@ from quasiratio.report.model_section import data_section, model_section, trainin
 from quasiratio.report.weight_section import ratio_section, weight_section
 
 if TYPE_CHECKING:
-    from quasiratio.estimators.evaluation import Evaluation
+    from quasiratio.report.evaluation import Evaluation
     from quasiratio.sample import WeightedSample
 
 __all__ = ["evaluation_report"]
@@ -50,7 +50,7 @@ def evaluation_report(
     Example:
         >>> import numpy as np
         >>> import quasiratio as qr
-        >>> from quasiratio.estimators.evaluation import evaluate_model
+        >>> from quasiratio.report.evaluation import evaluate_model
         >>> rng = np.random.default_rng(0)
         >>> reference, target = (qr.WeightedSample(rng.normal(mean, 1.0, 4000)) for mean in (0.0, 0.5))
         >>> fitted = qr.DirectRatio(max_steps=200, random_state=0).fit_samples(reference, target)

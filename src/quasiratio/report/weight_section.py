@@ -12,7 +12,7 @@ from quasiratio.report.content import Block, Picture, Section, Table, Text
 from quasiratio.report.safe_text import number_text
 
 if TYPE_CHECKING:
-    from quasiratio.estimators.evaluation import Evaluation
+    from quasiratio.report.evaluation import Evaluation
     from quasiratio.sample import WeightedSample
 
 __all__ = ["ratio_section", "weight_section"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.persistence.atomic_replace import write_file
+from quasiratio.model_files.atomic_replace import write_file
 from quasiratio.report.content import Report
 
 __all__ = ["write_report"]

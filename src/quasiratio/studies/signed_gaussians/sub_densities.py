@@ -12,7 +12,7 @@ import numpy as np
 
 from quasiratio.distributions import SignedGaussianMixture
 from quasiratio.sample import WeightedSample
-from quasiratio.studies.finite_ratios import finite_ratios
+from quasiratio.studies.output.finite_ratios import finite_ratios
 from quasiratio.studies.signed_gaussians.toy_events import ToyEvents, closure_of, stored_methods
 
 __all__ = ["SIGNS", "pair_name", "sub_density_closures"]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from quasiratio.distributions import SignedGaussianCase, signed_gaussian_case
 from quasiratio.metrics import ClosureResult, closure, radial_edges
 from quasiratio.sample import WeightedSample
-from quasiratio.studies.finite_ratios import finite_ratios
-from quasiratio.studies.stored_closure import histogram_to_numbers
+from quasiratio.studies.output.finite_ratios import finite_ratios
+from quasiratio.studies.output.stored_closure import histogram_to_numbers
 
 __all__ = ["OBSERVABLES", "ToyEvents", "closure_of", "radius", "stored_methods", "toy_events"]
 

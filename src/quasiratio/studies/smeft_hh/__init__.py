@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quasiratio.studies.published_tables import GG_HH_SIZES
+from quasiratio.studies.output.published_tables import GG_HH_SIZES
 from quasiratio.studies.ratio_methods import METHOD_LABELS, families
 from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
 

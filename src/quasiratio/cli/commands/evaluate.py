@@ -1,0 +1,147 @@
+"""`quasiratio evaluate`: does the reweighted reference look like the target?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quasiratio.cli.options import (
+    AllowLarge,
+    Json,
+    Quiet,
+    ReferenceWeight,
+    Selection,
+    TargetWeight,
+    Tree,
+    Weight,
+    split_files,
+    split_list,
+)
+from quasiratio.cli.output_directory import output_directory, require_output_name
+from quasiratio.cli.printing import Printer
+from quasiratio.cli.repeat_command import repeat_command
+from quasiratio.cli.samples import SampleFiles, feature_line
+from quasiratio.cli.seen_events import seen_line
+from quasiratio.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quasiratio.report.evaluation import Evaluation
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
+    reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Target: file, pattern or comma list.")],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="Directory of report, figures and numbers.")
+    ],
+    observables: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="More observables, such as 'pt1 + pt2', with commas or repeated."),
+    ] = None,
+    weight: Weight = None,
+    reference_weight: ReferenceWeight = None,
+    target_weight: TargetWeight = None,
+    selection: Selection = None,
+    tree: Tree = None,
+    allow_large: AllowLarge = False,
+    bins: Annotated[int, typer.Option(help="Bins of each observable.")] = 50,
+    force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the reweighted reference with the target, observable by observable.
+
+    Prints a verdict and a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
+    fit unless options name others; events that the fit has not seen make the stronger test.
+    """
+    if not 1 <= bins <= 10_000:
+        msg = f"Got --bins {bins}; expected a whole number from 1 to 10000."
+        raise InvalidInputError(msg)
+    path = require_output_name(output, "directory")
+    if (path / "model.json").exists():
+        msg = (
+            f"Got the output directory {output!r}, which is a model; expected one for the report. "
+            "Choose another with -o."
+        )
+        raise InvalidInputError(msg)
+    directory = output_directory(path, command="evaluate", force=force)
+
+    from quasiratio.cli.evaluate_run import EvaluationInput, run_evaluation  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.cli.loaded_model import load_ratio_model  # noqa: PLC0415
+
+    loaded = load_ratio_model(model)
+    notes = loaded.notes
+    chosen = selection or notes.selection
+    given = EvaluationInput(
+        loaded,
+        SampleFiles(
+            split_files(reference),
+            reference_weight or weight or notes.reference.weight,
+            chosen,
+            tree,
+            allow_large,
+        ),
+        SampleFiles(
+            split_files(target), target_weight or weight or notes.target.weight, chosen, tree, allow_large
+        ),
+        split_list(observables) or [],
+        bins,
+        repeat_command(context),
+    )
+    printer = Printer(as_json=as_json, quiet=quiet)
+    printer.line(feature_line(loaded.features))
+    result, verdict, values = run_evaluation(given, directory)
+    printer.result(values)
+    printer.line(f"Verdict: {'undecided' if verdict.status == 'info' else verdict.status}")
+    for reason in verdict.text.split("\n\n"):
+        printer.paragraph(reason)
+    printer.line("")
+    _print(printer, result)
+    printer.line(f"Report: {directory / 'report.html'}")
+
+
+def _print(printer: Printer, result: Evaluation) -> None:
+    from quasiratio.report.closure_quality import closure_qualities  # noqa: PLC0415 - keeps --help fast
+
+    entries = result.closure.observables
+    pairs = [closure_qualities(entry, n_observables=len(entries)) for entry in entries]
+    has_totals = any(after.total_chi2_per_dof is not None for _, after in pairs)
+    headings = ["observable", "chi2/ndof before", "after", *(["with training"] if has_totals else []), "ndof"]
+    headings += ["p-value", "wrong share before", "after", "size"]
+    rows = [
+        [
+            after.observable,
+            f"{before.chi2_per_dof:.2f}",
+            f"{after.chi2_per_dof:.2f}",
+            *(
+                [f"{after.total_chi2_per_dof:.2f}"]
+                if after.total_chi2_per_dof is not None
+                else [""] * has_totals
+            ),
+            f"{after.n_dof}",
+            f"{after.p_value:.2g}",
+            f"{before.size:.2%}",
+            f"{after.size:.2%}",
+            after.judgement,
+        ]
+        for before, after in pairs
+    ]
+    printer.table("", headings, rows)
+    sizes = [
+        f"{weights.effective_size:.6g}" for weights in (result.reference, result.reweighted, result.target)
+    ]
+    printer.line(f"Effective size: reference {sizes[0]}, reweighted {sizes[1]}, target {sizes[2]}")
+    difference = result.risk_difference
+    printer.line(
+        f"Risk against no reweighting: {difference.value:+.5f} +- {difference.error:.5f} (negative is better)"
+    )
+    for role, share in zip(("reference", "target"), result.seen, strict=True):
+        line = seen_line(share, f"{role} events")
+        if line is not None:
+            printer.line(line)

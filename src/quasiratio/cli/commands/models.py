@@ -1,0 +1,94 @@
+"""`quasiratio models show`: what is known of a model, without reading its weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quasiratio.cli.options import Json
+from quasiratio.cli.printing import Printer
+
+if TYPE_CHECKING:
+    from quasiratio.estimators.fit_check import FitCheck
+    from quasiratio.model_files.fitted_documents import ModelFileDocument
+
+__all__ = ["models_app"]
+
+models_app = typer.Typer(help="Look at saved models.", rich_markup_mode=None, no_args_is_help=True)
+
+
+@models_app.callback()
+def models() -> None:
+    """Look at saved models."""
+
+
+@models_app.command("show")
+def show(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
+    as_json: Json = False,
+) -> None:
+    """Print what is known of a model: features, samples, training, versions."""
+    from quasiratio.estimators.model_files import describe  # noqa: PLC0415 - keeps --help fast
+
+    content = describe(model)
+    printer = Printer(as_json=as_json)
+    plain = content.model_dump(mode="json")
+    printer.result({"path": str(model), **plain})
+    _print(printer, model, content, plain)
+
+
+def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict[str, Any]) -> None:
+    from quasiratio.cli.fit_notes import fit_notes  # noqa: PLC0415 - keeps --help fast
+
+    estimator = plain["estimator"]
+    notes = fit_notes(content.notes, str(path))
+    checks = _checks(content.estimator)
+    for check in checks:
+        if check.status == "failed":
+            printer.line(str(check))
+    printer.line(f"{path}: {estimator['kind']}")
+    for check in checks:
+        if check.status != "failed":
+            printer.line(str(check))
+    fingerprint = estimator["fingerprint"]
+    rows = [
+        [name, notes.kinds.get(name, ""), f"{low:.5g}", f"{high:.5g}"]
+        for name, (low, high) in fingerprint["ranges"].items()
+    ]
+    printer.table("", ["feature", "type", "lowest", "highest"], rows)
+    for role, sample in (("Reference", notes.reference), ("Target", notes.target)):
+        if sample.files:
+            printer.line(
+                f"{role}: {sample.n_events} events of {', '.join(sample.files)}, weight {sample.weight or '1'}, "
+                f"sum {sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+            )
+    if notes.selection:
+        printer.line(f"Selection: {notes.selection}")
+    for name, value in _flat(estimator, skipped=("kind", "fingerprint", "features", "check")):
+        printer.line(f"{name}: {value}")
+    printer.line(f"Events: {fingerprint['n_events']}, SHA-256 {fingerprint['sha256']}")
+    printer.line("Versions: " + ", ".join(f"{name} {number}" for name, number in plain["versions"].items()))
+
+
+def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator
+    """Return the check of a ratio estimator, or those of the folds of a reweighter."""
+    from quasiratio.estimators.stored_reports import stored_check  # noqa: PLC0415 - keeps --help fast
+
+    parts = getattr(document, "ratios", [document])
+    return [stored_check(part.check) for part in parts if hasattr(part, "check")]
+
+
+def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401
+    """Return the leaves of a document with the path to each; lists stay on one line, what is not set is left out."""
+    if isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):
+        value = dict(enumerate(value))  # the folds of a reweighter, the candidates of a stack
+    if not isinstance(value, dict):
+        return [] if value is None else [(prefix, str(value))]
+    return [
+        leaf
+        for name, inner in value.items()
+        if name not in skipped
+        for leaf in _flat(inner, skipped=skipped, prefix=f"{prefix}.{name}" if prefix else str(name))
+    ]

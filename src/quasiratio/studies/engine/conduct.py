@@ -1,0 +1,176 @@
+"""A study from its name to its report: settings, directory, workers, results, files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.studies.engine.executors import WorkerPool, dask_workers, local_workers
+from quasiratio.studies.engine.runner import STORE_NAME, Outcome, run_study
+from quasiratio.studies.engine.study_progress import duration_text, study_progress
+from quasiratio.studies.output.study_files import write_study_files
+from quasiratio.studies.study import Presentation, Settings, Study
+
+__all__ = ["StudyOptions", "conduct_study", "resolved_settings"]
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """How to run a study.
+
+    Args:
+        preset: Name of the settings to start from.
+        resume: Whether to go on with what the directory holds.
+        force: Whether to write among files that are not of a study.
+        jobs: Local processes; `None` for one per core.
+        scheduler: Address of a Dask scheduler instead.
+        seeds: Number of seeds, or `None` for the preset's.
+        methods: Methods to run, or none for the preset's.
+        published_settings: Whether to use the paper's networks and schedules.
+        samples: Files of the reference and of the target, where the study can do with given events.
+
+    Example:
+        >>> StudyOptions(preset="smoke", jobs=2).scheduler is None
+        True
+    """
+
+    preset: str = "quick"
+    resume: bool = False
+    force: bool = False
+    jobs: int | None = None
+    scheduler: str | None = None
+    seeds: int | None = None
+    methods: Sequence[str] = ()
+    published_settings: bool = False
+    samples: tuple[Path, Path] | None = None
+
+
+def conduct_study(
+    study: Study,
+    directory: Path,
+    options: StudyOptions,
+    *,
+    command: str,
+    say: Callable[[str], None],
+    quiet: bool = False,
+) -> tuple[Outcome, Presentation]:
+    """Run a study, or what is left of it, and write its report, tables and figures.
+
+    Args:
+        study: What to run.
+        directory: Where everything goes.
+        options: How.
+        command: The command that repeats it, for the report.
+        say: Called with lines for the reader.
+        quiet: Whether to show no progress.
+    """
+    settings = resolved_settings(study, options)
+    _require_directory(directory, resume=options.resume, force=options.force)
+    with _workers(options) as pool:
+        directory.mkdir(parents=True, exist_ok=True)
+        say(f"{study.name}, preset {options.preset}, on {pool.description}.")
+        if options.preset == "full" and study.projected_seconds is not None:
+            seconds = study.projected_seconds(settings) / pool.capacity()
+            say(f"Projected time, from a few measured steps: {duration_text(seconds)}.")
+        with study_progress(study.name, quiet=quiet) as show:
+            outcome = run_study(study, settings, directory, pool, show=show)
+        with _drawing_workers(pool) as executor:
+            presentation = write_study_files(study, settings, outcome, directory, command, executor)
+    say(presentation.verdict)
+    for key, sentence in outcome.failures.items():
+        say(f"Missing: {key} ({sentence})")
+    if outcome.failures:
+        say(f"{len(outcome.failures)} of {outcome.n_tasks} tasks failed; --resume tries them again.")
+    return outcome, presentation
+
+
+def resolved_settings(study: Study, options: StudyOptions) -> Settings:
+    """Return the settings of a preset with the options on top.
+
+    Example:
+        >>> study = Study("toy", "Why?", {"smoke": {"seeds": 1}}, tasks=list, compute=list, present=print)
+        >>> resolved_settings(study, StudyOptions(preset="smoke", seeds=3))
+        {'seeds': 3, 'preset': 'smoke'}
+    """
+    if options.preset not in study.presets:
+        msg = f"Got the preset {options.preset!r}; expected one of {', '.join(study.presets)}."
+        raise InvalidInputError(msg)
+    settings: dict[str, Any] = {**study.presets[options.preset], "preset": options.preset}
+    given: dict[str, Any] = {}
+    if options.seeds is not None:
+        given["seeds"] = options.seeds
+    if options.methods:
+        given["methods"] = _checked_methods(study, options.methods)
+    if options.published_settings:
+        given["published_settings"] = True
+    if options.samples is not None:
+        given["samples"] = [str(path.resolve()) for path in options.samples]
+    names = {"seeds": "--seeds", "methods": "--method", "published_settings": "--published-settings"}
+    names["samples"] = "--samples"
+    for name in given:
+        if name not in settings:
+            msg = f"Got {names[name]}, which the study {study.name!r} does not have. Leave it out."
+            raise InvalidInputError(msg)
+    if options.seeds is not None and options.seeds < 1:
+        msg = f"Got --seeds {options.seeds}; expected at least 1."
+        raise InvalidInputError(msg)
+    return settings | given
+
+
+def _checked_methods(study: Study, methods: Sequence[str]) -> list[str]:
+    unknown = [method for method in methods if method not in study.methods]
+    if study.methods and unknown:
+        msg = f"Got the method {unknown[0]!r}; expected some of {', '.join(study.methods)}."
+        raise InvalidInputError(msg)
+    return list(dict.fromkeys(methods))
+
+
+def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
+    if options.scheduler is not None:
+        if options.jobs is not None:
+            msg = "Got both --jobs and --scheduler; expected one of them. Leave --jobs out on a cluster."
+            raise InvalidInputError(msg)
+        return dask_workers(options.scheduler)
+    jobs = options.jobs if options.jobs is not None else os.cpu_count() or 1
+    if jobs < 1:
+        msg = f"Got --jobs {jobs}; expected at least 1."
+        raise InvalidInputError(msg)
+    return local_workers(jobs)
+
+
+@contextmanager
+def _drawing_workers(pool: WorkerPool) -> Iterator[Executor | None]:
+    """Yield processes that see the output directory, or None; an interruption does not wait for them."""
+    if not pool.sees_store:
+        yield None
+        return
+    executor = pool.make_executor()
+    try:
+        yield executor
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _require_directory(directory: Path, *, resume: bool, force: bool) -> None:
+    if directory.exists() and not directory.is_dir():
+        msg = f"Got the output directory {str(directory)!r}, which is a file; expected a directory or a free name."
+        raise InvalidInputError(msg)
+    if not directory.is_dir() or not any(directory.iterdir()):
+        return
+    is_study = (directory / STORE_NAME).exists()
+    if (resume and is_study) or (force and not is_study):
+        return
+    what, way_out = (
+        ("results of a study", "Add --resume to go on with it") if is_study else ("files", "Add --force")
+    )
+    msg = (
+        f"Got the output directory {str(directory)!r}, which holds {what}; expected an empty one or a free name. "
+        f"{way_out}, or choose another with -o."
+    )
+    raise InvalidInputError(msg)

@@ -1,0 +1,120 @@
+"""Workers behind `concurrent.futures.Executor`: local processes, or a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.studies.engine.worker import exit_with_parent
+
+__all__ = ["WorkerPool", "dask_workers", "local_workers"]
+
+_CONNECT_SECONDS = "15s"
+
+
+@dataclass
+class WorkerPool:
+    """An executor, and what the runner must know of it.
+
+    Args:
+        make_executor: Makes the executor; called again where local processes died.
+        capacity: How many tasks can run at once.
+        description: For messages.
+        sees_store: Whether workers can write to the store themselves.
+        subscribe: Where they cannot: calls a function with each message on a topic.
+    """
+
+    make_executor: Callable[[], Executor]
+    capacity: Callable[[], int]
+    description: str
+    sees_store: bool = True
+    subscribe: Callable[[str, Callable[[Any], None]], None] | None = None
+
+
+@contextmanager
+def local_workers(jobs: int) -> Iterator[WorkerPool]:
+    """Yield a pool of processes of this machine, which share its cores.
+
+    Example:
+        >>> with local_workers(1) as pool:
+        ...     pool.description
+        '1 local process'
+    """
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    before = os.environ.get("OMP_NUM_THREADS")
+    n_threads = max(1, n_cores // jobs)
+    if before is not None and before.isdigit():  # whoever asked for fewer shares the machine
+        n_threads = max(1, min(n_threads, int(before)))
+    context = multiprocessing.get_context("spawn")
+
+    def make() -> Executor:
+        # The children read it when they load torch.
+        os.environ["OMP_NUM_THREADS"] = str(n_threads)
+        return ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=exit_with_parent, initargs=(n_threads,)
+        )
+
+    running = {child.pid for child in multiprocessing.active_children()}
+    try:
+        yield WorkerPool(make, lambda: jobs, f"{jobs} local process{'es' if jobs > 1 else ''}")
+    finally:
+        if before is None:
+            os.environ.pop("OMP_NUM_THREADS", None)
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+        for child in multiprocessing.active_children():  # those that still compute for an interrupted run
+            if child.pid not in running:
+                child.terminate()
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[WorkerPool]:
+    """Yield the workers of a Dask scheduler, such as `tcp://node1:8786`.
+
+    Example:
+        >>> with dask_workers("node1"):
+        ...     pass
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the scheduler 'node1'; expected an address such as tcp://node1:8786.
+    """
+    if "://" not in address:
+        msg = f"Got the scheduler {address!r}; expected an address such as tcp://{address.partition(':')[0]}:8786."
+        raise InvalidInputError(msg)
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = (
+            "A Dask scheduler needs the extra 'cluster'; install it with: pip install 'quasiratio[cluster]'."
+        )
+        raise MissingExtraError(msg) from error
+    try:
+        client: Any = Client(address, timeout=_CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TimeoutError) as error:
+        msg = (
+            f"Got the scheduler {address!r}, which does not answer ({error}); expected a running one. "
+            "Start it with 'dask scheduler', and workers with 'dask worker'."
+        )
+        raise InvalidInputError(msg) from error
+    try:
+        yield WorkerPool(
+            # The default, pure=True, would let Dask remember a task by its arguments.
+            lambda: client.get_executor(pure=False),
+            lambda: max(1, _n_workers(client)),
+            f"the Dask scheduler {address} with {_n_workers(client)} workers",
+            sees_store=False,
+            subscribe=lambda topic, put: client.subscribe_topic(topic, lambda event: put(event[1])),
+        )
+    finally:
+        client.close()
+
+
+def _n_workers(client: Any) -> int:  # noqa: ANN401 - Dask's client has no types
+    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return sum(int(worker["nthreads"]) for worker in workers.values())

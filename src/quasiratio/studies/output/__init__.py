@@ -1,0 +1,1 @@
+"""Numbers, tables and figures of a study, and their provenance."""

@@ -1,0 +1,173 @@
+"""What a study leaves in its directory: report.html, tables, figures, and its numbers for later comparison."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quasiratio.model_files.atomic_replace import write_file
+from quasiratio.report import Facts, Report, Section, Table, Text, write_report
+from quasiratio.studies.output.drawing import draw_pictures
+from quasiratio.studies.output.provenance import Provenance
+from quasiratio.studies.study import Result
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from quasiratio.studies.engine.runner import Outcome
+    from quasiratio.studies.study import Presentation, Settings, Study
+
+__all__ = ["RESULTS_NAME", "markdown_table", "results_table", "write_study_files"]
+
+RESULTS_NAME = "results.json"
+
+
+def write_study_files(
+    study: Study,
+    settings: Settings,
+    outcome: Outcome,
+    directory: Path,
+    command: str,
+    executor: Executor | None = None,
+) -> Presentation:
+    """Present what is stored, and write it.
+
+    Args:
+        study: The study that was run.
+        settings: Its settings.
+        outcome: What is stored.
+        directory: Where the files go; it must exist.
+        command: The command that repeats the run.
+        executor: Processes of this machine that draw the figures; `None` to draw them here.
+    """
+    presentation = study.present(settings, outcome.rows)
+    tables = dict(presentation.tables)
+    if presentation.results:
+        tables = {"results": results_table(presentation.results)} | tables
+    for name, table in tables.items():
+        write_file(directory / f"{name}.md", markdown_table(table).encode())
+        if name != "results":
+            content = {"caption": table.caption, "columns": list(table.columns), "rows": list(table.rows)}
+            write_file(directory / f"{name}.json", _json(content))
+    _write_results(study, settings, outcome, presentation.results, directory)
+    pictures = draw_pictures(presentation.pictures, directory, executor)
+    drawn = replace(presentation, pictures=pictures)
+    write_report(_report(study, settings, outcome, drawn, tables, command), directory / "report.html")
+    return presentation
+
+
+def results_table(results: Sequence[Result]) -> Table:
+    """Return ours beside the published numbers.
+
+    Example:
+        >>> table = results_table([Result("slope ratio", 3.4, spread=0.2, published=3.6)])
+        >>> [round(cell, 2) if isinstance(cell, float) else cell for cell in table.rows[0]]
+        ['slope ratio', 3.6, 3.4, 0.2, 1, -1.0]
+    """
+    columns = [
+        "quantity",
+        "published",
+        "ours",
+        "spread",
+        "seeds",
+        "(ours - published) / spread",
+    ]
+    rows = [
+        [one.name, one.published, one.value, one.spread, one.n_seeds, one.pull_of_published]
+        for one in results
+    ]
+    return Table(columns, rows, caption="Results beside the published ones")
+
+
+def markdown_table(table: Table) -> str:
+    r"""Return a table as Markdown, numbers with four significant digits.
+
+    Example:
+        >>> print(markdown_table(Table(["a|b", "c"], [["x", 1.23456], ["y", None]])), end="")
+        | a\|b | c |
+        |---|---|
+        | x | 1.235 |
+        | y |  |
+    """
+    lines = [list(table.columns), *[[_cell(value) for value in row] for row in table.rows]]
+    written = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
+    caption = [f"{table.caption}\n"] if table.caption else []
+    return "\n".join([*caption, written[0], "|" + "---|" * len(table.columns), *written[1:]]) + "\n"
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _write_results(
+    study: Study, settings: Settings, outcome: Outcome, results: Sequence[Result], directory: Path
+) -> None:
+    content = {
+        "study": study.name,
+        "settings": dict(settings),
+        "complete": outcome.is_complete,
+        **Provenance.here().as_dict(),
+        "results": [
+            {
+                "name": one.name,
+                "value": one.value,
+                "spread": one.spread,
+                "n_seeds": one.n_seeds,
+                "published": one.published,
+            }
+            for one in results
+        ],
+    }
+    write_file(directory / RESULTS_NAME, _json(content))
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(_finite(content), indent=1, allow_nan=False) + "\n").encode()
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value with None in the place of NaN and infinity, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _report(
+    study: Study,
+    settings: Settings,
+    outcome: Outcome,
+    presentation: Presentation,
+    tables: Mapping[str, Table],
+    command: str,
+) -> Report:
+    sections = [Section("Results", [*tables.values()])] if tables else []
+    if presentation.pictures:
+        sections.append(Section("Figures", [*presentation.pictures.values()]))
+    if presentation.notes:
+        sections.append(Section("Notes", [Text(note) for note in presentation.notes]))
+    if outcome.failures:
+        missing = Table(["task", "what went wrong"], [list(item) for item in outcome.failures.items()])
+        sections.insert(0, Section("What is missing", [missing]))
+    here = Provenance.here()
+    facts = {name: json.dumps(value) for name, value in settings.items()}
+    facts |= {"rows": str(len(outcome.rows)), "commit": here.commit, "machine": here.machine}
+    sections.append(Section("Settings", [Facts(facts)]))
+    verdict = presentation.verdict
+    if outcome.failures:
+        verdict = f"{len(outcome.failures)} of {outcome.n_tasks} tasks failed. {verdict}"
+    return Report(
+        title=f"Study: {study.name}",
+        verdict=verdict,
+        sections=sections,
+        command=command,
+        subtitle=study.question,
+        status="poor" if outcome.failures else "info",
+    )

@@ -1,0 +1,1 @@
+"""What a command does with files, callable from Python."""
