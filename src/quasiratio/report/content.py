@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quasiratio.plots.figure_image import Figure, FigureImage
+    from quasiratio.plots.figure_files import Figure, FigureImage
 
 __all__ = ["Block", "Cell", "Facts", "Picture", "Report", "Section", "Status", "Table", "Text"]
 

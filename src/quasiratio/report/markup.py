@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from quasiratio.plots.figure_image import Figure, FigureImage, figure_image
+from quasiratio.plots.figure_files import Figure, FigureImage, figure_image
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
 from quasiratio.report.data_image import data_address
 from quasiratio.report.safe_text import anchor, number_text, paragraphs, plain_number, safe
