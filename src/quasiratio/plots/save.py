@@ -8,10 +8,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from quasiratio.atomic_files import scratch_directory
 from quasiratio.errors import InvalidInputError
 from quasiratio.plots.settled_layout import settled_layout
 from quasiratio.plots.style import figure_style
-from quasiratio.scratch import scratch_directory
 
 __all__ = ["save_figure"]
 
