@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
-from quasiratio.studies.output.provenance import Provenance
 
 REFERENCE = Path(__file__).parent / "reference"
 SHORTER: dict[str, dict[str, Any]] = {

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.output.provenance import Provenance
 from quasiratio.studies.study import Row
 
 HERE = Path(__file__).parent

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.progress import study_progress
 from quasiratio.studies.engine.conduct import StudyOptions, conduct_study, resolved_settings
 from quasiratio.studies.engine.executors import dask_workers, local_workers
 from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
 from quasiratio.studies.engine.runner import run_study
-from quasiratio.studies.engine.study_progress import study_progress
 
 HERE = Path(__file__).parent
 

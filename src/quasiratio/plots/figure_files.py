@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from PIL import Image
 
+from quasiratio.atomic_files import scratch_directory
 from quasiratio.errors import InvalidInputError
 from quasiratio.plots.style import figure_style
-from quasiratio.scratch import scratch_directory
 
 __all__ = ["Figure", "FigureImage", "figure_image", "save_figure", "settled_layout"]
 

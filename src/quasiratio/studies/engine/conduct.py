@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.progress import duration_text, study_progress
 from quasiratio.studies.engine.executors import WorkerPool, dask_workers, local_workers
 from quasiratio.studies.engine.runner import STORE_NAME, Outcome, run_study
-from quasiratio.studies.engine.study_progress import duration_text, study_progress
 from quasiratio.studies.output.study_files import write_study_files
 from quasiratio.studies.study import Presentation, Settings, Study
 

@@ -24,7 +24,7 @@ from quasiratio.studies.study import Row
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
-    from quasiratio.studies.output.provenance import Provenance
+    from quasiratio.provenance import Provenance
     from quasiratio.studies.study import Settings
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
@@ -63,7 +63,7 @@ class ResultStore:
 
     Example:
         >>> import tempfile
-        >>> from quasiratio.studies.output.provenance import Provenance
+        >>> from quasiratio.provenance import Provenance
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     store = ResultStore(Path(directory) / "r.sqlite", "toy", {"seeds": 1}, Provenance.here())
         ...     with store:

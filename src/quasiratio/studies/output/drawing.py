@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quasiratio.model_files.atomic_replace import write_file
+from quasiratio.atomic_files import write_file
 
 if TYPE_CHECKING:
     from quasiratio.plots.figure_files import Figure, FigureImage

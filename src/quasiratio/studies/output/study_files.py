@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quasiratio.model_files.atomic_replace import write_file
+from quasiratio.atomic_files import write_file
+from quasiratio.provenance import Provenance
 from quasiratio.report import Facts, Report, Section, Table, Text, write_report
 from quasiratio.studies.output.drawing import draw_pictures
-from quasiratio.studies.output.provenance import Provenance
 from quasiratio.studies.study import Result
 
 if TYPE_CHECKING:

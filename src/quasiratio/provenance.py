@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, commit, machine."""
+"""Where a result comes from: versions, commit, machine. One answer for studies, reports and model files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Provenance"]
+__all__ = ["Provenance", "installed_version"]
 
 _PACKAGES = ("quasiratio", "torch", "numpy", "scipy", "scikit-learn")
 _SECONDS = 10.0
@@ -39,12 +39,8 @@ class Provenance:
     @cache
     def here(cls) -> Provenance:
         """Return that of this process."""
-        versions = {"python": platform.python_version()}
-        for name in _PACKAGES:
-            try:
-                versions[name] = version(name)
-            except PackageNotFoundError:
-                versions[name] = "unknown"
+        versions = {name: installed_version(name) or "unknown" for name in _PACKAGES}
+        versions = {"python": platform.python_version(), **versions}
         return cls(versions, _commit(), f"{platform.node()} ({platform.machine()})")
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,9 +48,22 @@ class Provenance:
         return asdict(self)
 
 
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package, or nothing where it is not there.
+
+    Example:
+        >>> installed_version("no-such-package") is None
+        True
+    """
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
 def _commit() -> str:
     """Ask git about the directory of this file; an installed package has none."""
-    source = Path(__file__).resolve().parents[1]
+    source = Path(__file__).resolve().parent
     head = _git(source, "rev-parse", "HEAD")
     # An installed copy inside someone else's repository is not a commit of ours.
     if not head or not _git(source, "ls-files", "errors.py"):

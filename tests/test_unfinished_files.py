@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from quasiratio.atomic_files import remove_stale, scratch_directory, scratch_path
 from quasiratio.io import create_table
-from quasiratio.scratch import remove_stale, scratch_directory, scratch_path
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from quasiratio.scratch import scratch_path
+from quasiratio.atomic_files import scratch_path
 path = scratch_path(Path(sys.argv[1]))
 path.mkdir()
 (path / "part.npz").write_text("half")

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from quasiratio import atomic_files
+from quasiratio.atomic_files import write_directory, write_file
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files import atomic_replace
-from quasiratio.model_files.atomic_replace import write_directory, write_file
 
 OLD, NEW = {"a": b"old", "b": b"old"}, {"a": b"new", "b": b"new"}
 
@@ -36,7 +36,7 @@ def write(path: Path, files: dict[str, bytes]) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to replace a directory; the second is for file systems that cannot swap."""
     if request.param == "two steps":
-        monkeypatch.setattr(atomic_replace, "_exchange", lambda *_: False)
+        monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
     return str(request.param)
 
 
@@ -53,11 +53,11 @@ def test_this_system_can_swap(tmp_path: Path) -> None:
         pytest.skip("no such call")
     for name, files in (("one", OLD), ("two", NEW)):
         write(tmp_path / name, files)
-    assert atomic_replace._exchange(tmp_path / "one", tmp_path / "two")
+    assert atomic_files._exchange(tmp_path / "one", tmp_path / "two")
     assert content(tmp_path / "one") == NEW
     assert content(tmp_path / "two") == OLD
     with pytest.raises(FileNotFoundError):
-        atomic_replace._exchange(tmp_path / "one", tmp_path / "none")
+        atomic_files._exchange(tmp_path / "one", tmp_path / "none")
 
 
 @pytest.mark.usefixtures("way")
@@ -105,14 +105,14 @@ def test_a_failure_at_any_moment_leaves_the_old(
         return rename
 
     if moment == "write":
-        monkeypatch.setattr(atomic_replace, "_write", fail)
+        monkeypatch.setattr(atomic_files, "_write", fail)
     elif moment == "sync":
         monkeypatch.setattr(os, "fsync", fail)
     elif moment == "rename":
         monkeypatch.setattr(Path, "rename", fail)
         monkeypatch.setattr(Path, "replace", fail)
     else:
-        monkeypatch.setattr(atomic_replace, "_exchange", lambda *_: False)
+        monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
         monkeypatch.setattr(Path, "rename", fail_on_second(Path.rename))
         monkeypatch.setattr(Path, "replace", fail)
     expected = KeyboardInterrupt if error is KeyboardInterrupt else InvalidInputError
@@ -130,7 +130,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.atomic_replace import write_directory, write_file
+from quasiratio.atomic_files import write_directory, write_file
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 for write in (
     lambda: write_directory(Path(sys.argv[1], "model"), {"a": b"n" * 9_000, "b": b"n" * 11_000}, require_replaceable=lambda _: None),
@@ -161,12 +161,12 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_old(tmp_path: Path) -> None:
 MANY = """
 import sys
 from pathlib import Path
-from quasiratio.model_files import atomic_replace
+from quasiratio import atomic_files
 if sys.argv[2] == "two steps":
-    atomic_replace._exchange = lambda *_: False
+    atomic_files._exchange = lambda *_: False
 for round in range(12):
     files = {name: sys.argv[3].encode() * 1000 for name in "ab"}
-    atomic_replace.write_directory(Path(sys.argv[1], "model"), files, require_replaceable=lambda _: None)
+    atomic_files.write_directory(Path(sys.argv[1], "model"), files, require_replaceable=lambda _: None)
 """
 
 
