@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
+    from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
     from quasiratio.estimators.model_files import load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "PolynomialBasis",
     "PositiveReweighter",
     "Reweighter",
     "SignResolvedRatio",
@@ -41,6 +43,7 @@ __all__ = [
 _HOMES = {
     "AutoRatio": "quasiratio.estimators.auto",
     "DirectRatio": "quasiratio.estimators.direct",
+    "PolynomialBasis": "quasiratio.basis",
     "PositiveReweighter": "quasiratio.estimators.positive",
     "Reweighter": "quasiratio.estimators.reweighter",
     "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
