@@ -18,8 +18,8 @@ import pytest
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.studies.engine.store import ResultStore
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Row
 
 HERE = Path(__file__).parent
 

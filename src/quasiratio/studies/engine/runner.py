@@ -18,14 +18,14 @@ from uuid import uuid4
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.studies.engine.store import LEASE_SECONDS, ResultStore
+from quasiratio.studies.engine.study import Row, Study, Task
 from quasiratio.studies.engine.study_progress import ShowProgress
 from quasiratio.studies.engine.worker import EventSink, StoreSink, TimedRow, compute_task
 from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Row, Study, Task
 
 if TYPE_CHECKING:
     from quasiratio.studies.engine.executors import WorkerPool
-    from quasiratio.studies.study import Settings
+    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["STORE_NAME", "Outcome", "run_study"]
 
