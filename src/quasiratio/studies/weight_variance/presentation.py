@@ -9,7 +9,7 @@ import numpy as np
 
 from quasiratio.metrics import LinearFit, PartialCorrelation, linear_fit, partial_correlation
 from quasiratio.report import Picture, Table
-from quasiratio.studies.study import Presentation, Result, Row, Settings
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings
 from quasiratio.studies.weight_variance.figures import study_pictures
 
 __all__ = ["MODEL_NAMES", "present"]
