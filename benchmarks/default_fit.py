@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
+import subprocess  # noqa: S404
 import sys
 import tempfile
 import time

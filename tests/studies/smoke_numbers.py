@@ -13,13 +13,8 @@ from typing import Any
 
 import torch
 
-<<<<<<< HEAD
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
-=======
 from quasiratio.studies.engine.registry import study_by_name, study_names
-from quasiratio.studies.output.provenance import Provenance
->>>>>>> paper
 
 REFERENCE = Path(__file__).parent / "reference"
 SHORTER: dict[str, dict[str, Any]] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quasiratio.errors import InvalidInputError, QuasiratioError
+from quasiratio.provenance import Provenance
 from quasiratio.report import Facts, Link, Report, Section, Text, write_report
 from quasiratio.studies.engine.conduct import (
     StudyOptions,
@@ -17,7 +18,6 @@ from quasiratio.studies.engine.conduct import (
 from quasiratio.studies.engine.registry import study_by_name, study_names
 from quasiratio.studies.engine.runner import Outcome
 from quasiratio.studies.engine.study import Presentation, Study
-from quasiratio.studies.output.provenance import Provenance
 from quasiratio.studies.output.study_files import results_table
 
 __all__ = ["INDEX_NAME", "conduct_all_studies"]

@@ -14,11 +14,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.progress import duration_text, study_progress
 from quasiratio.studies.engine.executors import WorkerPool, dask_workers, local_workers
 from quasiratio.studies.engine.runner import STORE_NAME, Outcome, run_study
-<<<<<<< HEAD
-=======
 from quasiratio.studies.engine.study import Presentation, Settings, Study
-from quasiratio.studies.engine.study_progress import duration_text, study_progress
->>>>>>> paper
 from quasiratio.studies.output.study_files import write_study_files
 
 __all__ = ["StudyOptions", "conduct_study", "require_study_directory", "resolved_settings"]

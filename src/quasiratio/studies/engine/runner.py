@@ -20,15 +20,8 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.progress import ShowTasks
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import LEASE_SECONDS, ResultStore
-<<<<<<< HEAD
-from quasiratio.studies.engine.worker import EventSink, StoreSink, TimedRow, compute_task
-from quasiratio.studies.study import Row, Study, Task
-=======
 from quasiratio.studies.engine.study import Row, Study, Task
-from quasiratio.studies.engine.study_progress import ShowProgress
 from quasiratio.studies.engine.worker import EventSink, StoreSink, TimedRow, compute_task
-from quasiratio.studies.output.provenance import Provenance
->>>>>>> paper
 
 if TYPE_CHECKING:
     from quasiratio.studies.engine.executors import WorkerPool

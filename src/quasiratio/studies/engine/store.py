@@ -24,13 +24,8 @@ from quasiratio.studies.engine.study import Row
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
     from quasiratio.provenance import Provenance
-    from quasiratio.studies.study import Settings
-=======
     from quasiratio.studies.engine.study import Settings
-    from quasiratio.studies.output.provenance import Provenance
->>>>>>> paper
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
 

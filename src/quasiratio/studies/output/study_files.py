@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
 from quasiratio.report import Facts, Report, Section, Table, Text, write_report
-<<<<<<< HEAD
-from quasiratio.studies.output.drawing import draw_pictures
-from quasiratio.studies.study import Result
-=======
 from quasiratio.studies.engine.study import Result
-from quasiratio.studies.output.provenance import Provenance
->>>>>>> paper
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
