@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quasiratio import distributions, losses, metrics
+    from quasiratio import distributions, io, losses, metrics, plots, report, workflows
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
     from quasiratio.estimators.model_files import load
@@ -33,9 +33,13 @@ __all__ = [
     "WeightedSample",
     "__version__",
     "distributions",
+    "io",
     "load",
     "losses",
     "metrics",
+    "plots",
+    "report",
+    "workflows",
 ]
 
 _HOMES = {
@@ -48,7 +52,7 @@ _HOMES = {
     "WeightedSample": "quasiratio.sample",
     "load": "quasiratio.estimators.model_files",
 }
-_SUBPACKAGES = {"distributions", "losses", "metrics"}
+_SUBPACKAGES = {"distributions", "io", "losses", "metrics", "plots", "report", "workflows"}
 
 __version__: str
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-import quasiratio
 from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.positive import PositiveReweighter
@@ -19,6 +18,7 @@ from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, inpu
 from quasiratio.model_files.onnx_folds import add_folds
 from quasiratio.model_files.onnx_graph import OnnxGraph
 from quasiratio.model_files.onnx_ratios import RatioNames, add_ratios, add_std
+from quasiratio.provenance import installed_version
 
 if TYPE_CHECKING:
     from quasiratio.training import TrainingHistory
@@ -141,7 +141,7 @@ def _sum(graph: OnnxGraph, parts: list[RatioNames]) -> RatioNames:
 def _metadata(estimator: Any, names: list[str], outputs: dict[str, str]) -> dict[str, str]:  # noqa: ANN401
     fingerprint = estimator.fingerprint_
     return {
-        "quasiratio_version": quasiratio.__version__,
+        "quasiratio_version": installed_version("quasiratio"),
         "estimator": " ".join(repr(estimator).split()),
         "features": json.dumps(names),
         "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from quasiratio.cli.output_directory import require_output_directory, require_output_name
 from quasiratio.errors import InvalidInputError
+from quasiratio.outputs import require_output_directory, require_output_name
 
 __all__ = ["study"]
 
