@@ -141,7 +141,7 @@ def _sum(graph: OnnxGraph, parts: list[RatioNames]) -> RatioNames:
 def _metadata(estimator: Any, names: list[str], outputs: dict[str, str]) -> dict[str, str]:  # noqa: ANN401
     fingerprint = estimator.fingerprint_
     return {
-        "quasiratio_version": installed_version("quasiratio"),
+        "quasiratio_version": installed_version("quasiratio") or "unknown",
         "estimator": " ".join(repr(estimator).split()),
         "features": json.dumps(names),
         "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
