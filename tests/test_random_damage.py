@@ -23,7 +23,7 @@ from quasiratio.errors import QuasiratioError
 from quasiratio.model_files.strict_json import json_checksum
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 from quasiratio.training import resumable
 from quasiratio.training.checkpoints import StageCheckpoint
 from quasiratio.workflows.fitted_model import load_ratio_model

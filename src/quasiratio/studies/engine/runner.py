@@ -20,12 +20,12 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.progress import ShowTasks
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import LEASE_SECONDS, ResultStore
+from quasiratio.studies.engine.study import Row, Study, Task
 from quasiratio.studies.engine.worker import EventSink, StoreSink, TimedRow, compute_task
-from quasiratio.studies.study import Row, Study, Task
 
 if TYPE_CHECKING:
     from quasiratio.studies.engine.executors import WorkerPool
-    from quasiratio.studies.study import Settings
+    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["STORE_NAME", "Outcome", "run_study"]
 

@@ -20,12 +20,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from quasiratio.errors import InvalidInputError, QuasiratioError
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
     from quasiratio.provenance import Provenance
-    from quasiratio.studies.study import Settings
+    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
 

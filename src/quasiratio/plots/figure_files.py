@@ -1,21 +1,58 @@
-"""A figure as the bytes of one image, small enough to stand inside a page."""
+"""A figure as files, all or none, and as one image small enough to stand inside a page."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from PIL import Image
 
-from quasiratio.plots.settled_layout import settled_layout
+from quasiratio.atomic_files import scratch_directory
+from quasiratio.errors import InvalidInputError
 from quasiratio.plots.style import figure_style
 
-__all__ = ["Figure", "FigureImage", "figure_image"]
+__all__ = ["Figure", "FigureImage", "figure_image", "save_figure", "settled_layout"]
+
+
+@contextmanager
+def settled_layout(figure: Figure) -> Iterator[None]:
+    """Keep the panels where they are now for as long as this lasts.
+
+    Constrained layout measures every label anew for each file, which takes as long as the drawing itself, and
+    may differ by a pixel between formats.
+
+    Args:
+        figure: The figure; one that is empty, settled already, or without a layout engine is left alone.
+
+    Example:
+        >>> figure = Figure(layout="constrained")
+        >>> axes = figure.subplots()
+        >>> with settled_layout(figure):
+        ...     figure.get_layout_engine().execute(figure)  # does nothing
+        >>> type(figure.get_layout_engine()).__name__
+        'ConstrainedLayoutEngine'
+    """
+    engine = figure.get_layout_engine()
+    if not figure.axes or engine is None or isinstance(engine, PlaceHolderLayoutEngine):
+        yield
+        return
+    with figure_style():
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+
 
 _LARGEST_SVG = 96_000
 _MOST_SHORTENED = 2
@@ -116,3 +153,49 @@ def _png(figure: Figure) -> bytes:
     compressed = io.BytesIO()
     palette.save(compressed, format="PNG", optimize=True)
     return compressed.getvalue()
+
+
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}
+
+
+def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", "pdf")) -> tuple[Path, ...]:
+    """Write `stem.png`, `stem.pdf`, ... and return their paths.
+
+    Every format is rendered under a temporary name beside its place before the first is renamed, so that an
+    error leaves what was there before. The files carry no date: the same figure gives the same bytes.
+
+    Args:
+        figure: The figure to write.
+        stem: Path without a suffix; its directory must exist.
+        formats: Suffixes that Matplotlib knows, without the dot.
+    """
+    stem = Path(stem)
+    if not stem.parent.is_dir():
+        msg = (
+            f"Got the directory {str(stem.parent)!r} for a figure; expected one that exists. Create it first."
+        )
+        raise InvalidInputError(msg)
+    unknown = sorted(set(formats) - set(figure.canvas.get_supported_filetypes()))
+    if unknown:
+        msg = f"Got the figure formats {unknown}; expected formats of Matplotlib such as png, pdf or svg."
+        raise InvalidInputError(msg)
+    paths = tuple(stem.with_name(f"{stem.name}.{suffix}") for suffix in formats)
+    try:
+        with (
+            scratch_directory(stem.parent) as workspace,
+            settled_layout(figure),
+            figure_style(),
+        ):
+            rendered = [workspace / path.name for path in paths]
+            for path, suffix in zip(rendered, formats, strict=True):
+                figure.savefig(path, format=suffix, metadata=_METADATA.get(suffix))
+            for path, place in zip(rendered, paths, strict=True):
+                path.replace(place)
+    except OSError as error:
+        msg = f"Could not write {str(paths[0])!r} ({error.strerror}); expected a place that can be written."
+        raise InvalidInputError(msg) from error
+    return paths

@@ -1,18 +1,21 @@
 """What a study is: a question, settings, tasks that need nothing of each other, and a presentation.
 
-To add one: write a file whose name is its question, make a `Study`, and list it in `studies/registry.py`.
+To add one: make a folder in `studies/` whose `__init__.py` has a `Study` as `STUDY`. The registry finds it by the
+folder's name.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median, stdev
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quasiratio.report import Picture, Table
 
-__all__ = ["Presentation", "Result", "Row", "Settings", "Study", "Task"]
+__all__ = ["Presentation", "Result", "Row", "Settings", "Study", "Task", "over_seeds"]
 
 Settings = Mapping[str, Any]
 """Plain JSON values. Keys that the command line may change: `seeds`, `methods`, `published_settings`."""
@@ -94,6 +97,29 @@ class Result:
         if self.published is None or not self.spread:
             return None
         return (self.value - self.published) / self.spread
+
+
+def over_seeds(name: str, values: Iterable[float], published: float | None = None) -> Result | None:
+    """Return the median over seeds with their standard deviation, or `None` where there is no value.
+
+    The median, since a fit that failed on one seed must show in the spread and not in the number. Values that
+    are NaN or infinite are left out, and do not count as seeds.
+
+    Args:
+        name: What the number is.
+        values: One per seed.
+        published: The paper's number, if it has one.
+
+    Example:
+        >>> result = over_seeds("toy / RoSMM / chi2", [1.0, 1.2, 2.6], published=4.22)
+        >>> result.value, round(result.spread, 3), round(result.pull_of_published, 2)
+        (1.2, 0.872, -3.46)
+    """
+    finite = [float(value) for value in values if math.isfinite(value)]
+    if not finite:
+        return None
+    spread = stdev(finite) if len(finite) > 1 else None
+    return Result(name, median(finite), spread, len(finite), published)
 
 
 @dataclass(frozen=True)
