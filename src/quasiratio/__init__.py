@@ -22,6 +22,7 @@ from quasiratio.registry import (
 
 if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
+    from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
     from quasiratio.estimators.model_files import load
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "PolynomialBasis",
     "PositiveReweighter",
     "Reweighter",
     "SignResolvedRatio",
@@ -51,8 +53,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "WeightedSample": "quasiratio.sample:WeightedSample",
-    "load": "quasiratio.estimators.model_files:load",
+    "PolynomialBasis": "quasiratio.basis",
+    "WeightedSample": "quasiratio.sample",
+    "load": "quasiratio.estimators.model_files",
 }
 _SUBPACKAGES = {"distributions", "losses", "metrics"}
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.progress import training_progress
 from quasiratio.training import (
     Batch,
     Batches,
@@ -22,7 +23,6 @@ from quasiratio.training import (
     TrainingSettings,
     member_weights,
     normalized_per_group,
-    progress_bar,
     train,
 )
 from quasiratio.training.threads import training_threads
@@ -206,7 +206,7 @@ class Fit:
         n_rows = settings.batch_size * (self.n_members * len(training))
         with (
             training_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
-            progress_bar(objective.name, verbose=self.verbose) as progress,
+            training_progress(objective.name, verbose=self.verbose) as progress,
         ):
             return train(
                 model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress

@@ -20,9 +20,14 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from quasiratio.atomic_files import (
+    checked_path,
+    names_inside,
+    opened_together,
+    sized_content,
+    write_directory,
+)
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.atomic_replace import write_directory
-from quasiratio.model_files.consistent_files import checked_path, names_inside, opened_together, sized_content
 from quasiratio.model_files.document import TensorSpec
 from quasiratio.model_files.strict_json import json_checksum, parse_object
 

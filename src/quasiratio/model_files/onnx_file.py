@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from quasiratio.atomic_files import write_file
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.atomic_replace import write_file
 from quasiratio.model_files.onnx_graph import OPSET, OnnxGraph, onnx_package
 
 __all__ = ["add_inputs", "checked_onnx_path", "input_names", "write_onnx"]
