@@ -1,4 +1,4 @@
-"""Parquet files through pyarrow, read batch by batch."""
+"""Parquet files through pyarrow: read batch by batch, written with one row group per chunk."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.damage import reading
+from quasiratio.io.elements import is_awkward
 from quasiratio.io.extras import require_extra
 from quasiratio.io.table_file import Chunk
+from quasiratio.io.table_sink import Compression, is_utf8
 
-__all__ = ["METADATA_KEY", "ParquetTable", "open_parquet_file"]
+__all__ = ["ParquetSink", "ParquetTable", "open_parquet_file"]
 
-METADATA_KEY = b"quasiratio"
+_METADATA_KEY = b"quasiratio"
 
 _OBJECT = np.dtype(object)
+_CODECS = {"zstd": "zstd", "lz4": "lz4", "zlib": "gzip", None: "none"}
 _BUFFER_BYTES = 1 << 20  # without it, a column of a whole row group is held at once
 
 
@@ -84,7 +87,7 @@ class ParquetTable:
     def metadata(self) -> dict[str, Any]:
         """What the writer stored in the schema, empty if nothing."""
         with reading(self.source, "Parquet"), _opened(self.path) as file:
-            return dict(json.loads((file.metadata.metadata or {}).get(METADATA_KEY, b"{}")))
+            return dict(json.loads((file.metadata.metadata or {}).get(_METADATA_KEY, b"{}")))
 
 
 def open_parquet_file(path: Path) -> ParquetTable:
@@ -154,3 +157,60 @@ def _sizes(metadata: Any, columns: Mapping[str, Column], n_events: int) -> dict[
             if name in columns and not columns[name].is_numeric:
                 sizes[name] += chunk.total_uncompressed_size / max(n_events, 1)
     return sizes
+
+
+class ParquetSink:
+    """A new Parquet file; see `TableSink`."""
+
+    def __init__(self, path: Path, compression: Compression | None) -> None:
+        self._parquet = require_extra("pyarrow.parquet", extra="parquet", purpose="to write a Parquet file")
+        self._path, self._codec = path, _CODECS[compression]
+        self._writer: Any = None
+        self._schema: Any = None
+
+    def unwritable(self, columns: Mapping[str, Column], chunk: Mapping[str, Any]) -> list[str]:
+        """Return the columns that arrow has no type for, or whose names it cannot store."""
+        return [name for name in columns if not is_utf8(name) or not _has_arrow_type(chunk[name])]
+
+    def append(self, columns: Mapping[str, Column], chunk: Mapping[str, Any]) -> None:
+        """Write one row group."""
+        import pyarrow as pa  # noqa: PLC0415 - optional
+
+        table = pa.table({name: _as_arrow(chunk[name]) for name in columns})
+        if self._writer is None:
+            self._schema = table.schema
+            self._writer = self._parquet.ParquetWriter(self._path, self._schema, compression=self._codec)
+        if len(table):
+            self._writer.write_table(table.cast(self._schema), row_group_size=len(table))
+
+    def finish(self, metadata: Mapping[str, Any]) -> None:
+        """Write the metadata beside the schema, and close the file."""
+        if metadata and self._writer is not None:
+            self._writer.add_key_value_metadata({_METADATA_KEY: json.dumps(metadata).encode()})
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _as_arrow(values: Any) -> Any:  # noqa: ANN401 - NumPy or awkward in, arrow out
+    import pyarrow as pa  # noqa: PLC0415 - optional
+
+    if is_awkward(values):
+        import awkward as ak  # noqa: PLC0415 - optional
+
+        return ak.to_arrow(values, extensionarray=False, list_to32=True, string_to32=True)
+    native = values.astype(values.dtype.newbyteorder("="), copy=False)
+    if values.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(native.reshape(-1)), values.shape[1])
+    return pa.array(native)
+
+
+def _has_arrow_type(values: Any) -> bool:  # noqa: ANN401 - NumPy or awkward
+    try:
+        _as_arrow(values[:1])
+    except Exception:  # noqa: BLE001 - arrow, awkward and NumPy each have their own
+        return False
+    return True

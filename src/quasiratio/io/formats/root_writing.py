@@ -14,8 +14,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
 from quasiratio.io.extras import require_extra
-from quasiratio.io.formats.root_source import METADATA_NAME
-from quasiratio.io.formats.root_tree import COUNTER
+from quasiratio.io.formats.root import COUNTER, METADATA_NAME
 from quasiratio.io.table_sink import Compression, is_utf8
 
 __all__ = ["RootSink"]
