@@ -13,7 +13,7 @@ from quasiratio.cli.configuration import fit_configuration, partial_configuratio
 from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, configuration_text
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.by_name import estimator_by_name
-from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import ESTIMATORS, LOSSES
 
 SAMPLES = "reference: a.root:events\ntarget: [b.root, c.root]\noutput: model\n"
 
@@ -158,6 +158,7 @@ def test_every_suggestion_of_the_printed_configuration_is_valid(tmp_path: Path) 
     text = "\n".join(line for line in uncommented if not line.startswith("sign-resolved, rosmm"))
     values = yaml.safe_load(text)
     assert set(values) == set(FitConfiguration.model_fields)
+    text = text.replace("my_losses", "json")  # a module that is there
     fit_configuration(written(tmp_path, text), {})
 
 
@@ -170,6 +171,26 @@ def test_old_names_mean_those_of_python_and_both_are_refused(tmp_path: Path, old
     assert getattr(fit_configuration(written(tmp_path, f"{SAMPLES}{old}: 7"), {name: 8}), name) == 8
     with pytest.raises(InvalidInputError, match=f"Got both '{old}' and '{name}' in lines 4 and 5 of"):
         fit_configuration(written(tmp_path, f"{SAMPLES}{old}: 7\n{name}: 7"), {})
+
+
+def test_what_a_plugin_registers_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the plugin gives a loss of ours a second name."""
+    (tmp_path / "plugin_of_a_test.py").write_text(
+        "from quasiratio.registry import LOSSES\nLOSSES.register('mine', 'quasiratio.losses.bce:Bce')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    lines = SAMPLES + "method: direct\nloss: mine\n"
+    with pytest.raises(InvalidInputError, match="Got loss = 'mine' in line 5 .* expected one of bce"):
+        fit_configuration(written(tmp_path, lines), {})
+    try:
+        configuration = fit_configuration(written(tmp_path, lines + "plugins: plugin_of_a_test\n"), {})
+        assert configuration.estimator_parameters()["loss"] == "mine"
+        with pytest.raises(InvalidInputError, match="expected one of bce, .*, mine"):
+            fit_configuration(written(tmp_path, SAMPLES + "method: direct\nloss: other\n"), {})
+    finally:
+        LOSSES.remove("mine")
+    with pytest.raises(InvalidInputError, match="Got the plugin 'nowhere_to_be_found'"):
+        fit_configuration(None, {"plugins": ["nowhere_to_be_found"]})
 
 
 def test_a_wrong_value_is_not_printed() -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration
+from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, expected
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import load_plugins
 
 __all__ = ["YamlMapping", "fit_configuration", "partial_configuration", "read_yaml_mapping"]
 
@@ -64,6 +65,11 @@ def fit_configuration(path: Path | None, options: Mapping[str, Any]) -> FitConfi
         quasiratio.errors.InvalidInputError: Got --members 0; expected a whole number of at least 1 and at most 1000.
     """
     values, origin = _merged(path, options)
+    plugins = values.get("plugins")
+    if isinstance(plugins, str) or (
+        isinstance(plugins, list) and all(isinstance(one, str) for one in plugins)
+    ):
+        load_plugins([plugins] if isinstance(plugins, str) else plugins)
     try:
         configuration = FitConfiguration.model_validate(values)
     except ValidationError as error:
@@ -126,26 +132,22 @@ def _sentence(error: ValidationError, values: Mapping[str, Any], origin: _Origin
     errors = error.errors(include_url=False, include_context=False)
     first = next((one for one in errors if one["type"] != "missing"), errors[0])
     key = str(first["loc"][0])
-    extra = FitConfiguration.model_fields[key].json_schema_extra
-    expected = extra["expected"] if isinstance(extra, dict) else "another value"
     if first["type"] == "missing":
         name = {"reference": "REFERENCE", "target": "TARGET", "output": "-o OUTPUT"}[key]
         place = f"{key!r} in {str(origin.path)!r}" if origin.path is not None else name
-        return InvalidInputError(f"Got no {place}; expected {expected}.")
-    return InvalidInputError(f"{origin.given(key, values[key])}; expected {expected}.")
+        return InvalidInputError(f"Got no {place}; expected {expected(key)}.")
+    return InvalidInputError(f"{origin.given(key, values[key])}; expected {expected(key)}.")
 
 
 def _require_agreement(configuration: FitConfiguration, origin: _Origin) -> None:
     method = configuration.method
-    if configuration.loss is not None and method != "direct":
+    if configuration.loss is not None and not configuration.is_parameter("loss"):
         msg = (
             f"{origin.given('loss', configuration.loss)} with the method {method!r}, which has no loss to choose; "
             "expected the method 'direct'. Add --method direct, or leave the loss out."
         )
         raise InvalidInputError(msg)
-    allowed = {"sign-resolved": ("none", "all"), "rosmm": ("none", "coefficients", "all")}.get(
-        method, ("none",)
-    )
+    allowed = configuration.tune_choices()
     if configuration.tune not in allowed:
         msg = (
             f"{origin.given('tune', configuration.tune)} with the method {method!r}; "

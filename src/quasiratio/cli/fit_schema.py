@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from quasiratio.cli.options import ACTIVATIONS, LOSSES, METHODS, TUNE_LOSSES, listed
+from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
-__all__ = ["OLD_NAMES", "FitConfiguration", "configuration_text"]
+__all__ = ["OLD_NAMES", "FitConfiguration", "configuration_text", "expected"]
 
 OLD_NAMES = {
     "members": "n_members",
@@ -21,7 +24,13 @@ OLD_NAMES = {
     "threads": "n_threads",
 }
 """Keys that are still understood, and the names of Python that they stand for."""
-_MIXED = "+".join(ACTIVATIONS[:2])
+_MIXED = "silu+hardswish"
+_CHOICES: dict[str, Callable[[], list[str]]] = {
+    "method": ESTIMATORS.methods,
+    "loss": lambda: list(REGISTERED_LOSSES),
+    "activation": lambda: [*REGISTERED_ACTIVATIONS, _MIXED],
+}
+"""What can be chosen now, those of plugins among them."""
 _LARGEST_SEED = 2**32 - 1
 _COUNT = "a whole number of at least 1"
 _EXPRESSION = "an expression of columns, such as w_gen * w_pu"
@@ -40,9 +49,9 @@ def _number(value: object) -> object:
         return value
 
 
-def _one_of(names: Sequence[str]) -> AfterValidator:
+def _one_of(names: Callable[[], list[str]]) -> AfterValidator:
     def require(value: str) -> str:
-        if value not in names:
+        if value not in names():
             msg = "not among the choices"
             raise ValueError(msg)
         return value
@@ -59,6 +68,7 @@ def _option(default: Any, meaning: str, expected: str, **limits: Any) -> Any:  #
     return Field(default, description=meaning, json_schema_extra={"expected": expected}, **limits)
 
 
+_SOME_HAVE = ("loss", "tune", "tune_loss")
 _NOT_OF_THE_ESTIMATOR = {
     "reference",
     "target",
@@ -71,6 +81,7 @@ _NOT_OF_THE_ESTIMATOR = {
     "selection",
     "method",
     "n_folds",
+    "plugins",
 }
 
 
@@ -99,11 +110,11 @@ class FitConfiguration(BaseModel):
     selection: str | None = _option(
         None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
     )
-    method: Annotated[str, _one_of(METHODS)] = _option(
+    method: Annotated[str, _one_of(_CHOICES["method"])] = _option(
         METHODS[0], f"{', '.join(METHODS[:-1])}, or {METHODS[-1]}, which tries several.",
         f"one of {', '.join(METHODS)}",
     )  # fmt: skip
-    loss: Annotated[str, _one_of(LOSSES)] | None = _option(
+    loss: Annotated[str, _one_of(_CHOICES["loss"])] | None = _option(
         None, f"Loss of the method direct: {listed(LOSSES)}. Left out: {LOSSES[0]}.",
         f"one of {', '.join(LOSSES)}",
     )  # fmt: skip
@@ -111,7 +122,7 @@ class FitConfiguration(BaseModel):
         "none", "Continue with a signed loss: none, all, or coefficients (rosmm only).",
         "one of none, coefficients, all",
     )  # fmt: skip
-    tune_loss: Annotated[str, _one_of(TUNE_LOSSES)] = _option(
+    tune_loss: Annotated[str, _one_of(lambda: list(TUNE_LOSSES))] = _option(
         TUNE_LOSSES[0], "Loss of the tuning.", listed(TUNE_LOSSES)
     )
     n_members: int = _option(
@@ -154,7 +165,7 @@ class FitConfiguration(BaseModel):
         "400,000 events on.",
         "a list of widths, such as [64, 64]",
     )  # fmt: skip
-    activation: Annotated[str, _one_of((*ACTIVATIONS, _MIXED))] | None = _option(
+    activation: Annotated[str, _one_of(_CHOICES["activation"])] | None = _option(
         None,
         f"{listed(ACTIVATIONS)}; {_MIXED} gives each half of an ensemble one. Left out: what suits the method.",
         f"one of {', '.join((*ACTIVATIONS, _MIXED))}",
@@ -198,17 +209,42 @@ class FitConfiguration(BaseModel):
     on_divergence: Literal["warn", "raise"] = _option(
         "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
     )
+    plugins: Names | None = _option(
+        None, "Modules with estimators, losses or activations of your own, imported before anything is looked up.",
+        "names of modules",
+    )  # fmt: skip
     normalize: bool = _option(True, "Scale the ratio to a mean of one over the reference.", "true or false")
 
     def workflow_arguments(self) -> dict[str, Any]:
         """Return what `fit_files` takes besides the parameters of the estimator."""
-        return {key: value for key, value in self if key in _NOT_OF_THE_ESTIMATOR}
+        return {key: value for key, value in self if key in _NOT_OF_THE_ESTIMATOR - {"plugins"}}
 
     def estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that `method` names; what was left out keeps its default."""
-        own = {"direct": {"loss"}, "auto": set()}.get(self.method, {"tune", "tune_loss"})
-        skipped = _NOT_OF_THE_ESTIMATOR | ({"loss", "tune", "tune_loss"} - own)
+        skipped = _NOT_OF_THE_ESTIMATOR | {name for name in _SOME_HAVE if not self.is_parameter(name)}
         return {key: value for key, value in self if key not in skipped and value is not None}
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether the estimator that `method` names has this parameter."""
+        return name in get_type_hints(ESTIMATORS.require(self.method))
+
+    def tune_choices(self) -> tuple[str, ...]:
+        """Return the ways of tuning that the estimator has."""
+        hints = get_type_hints(ESTIMATORS.require(self.method))
+        return get_args(hints.get("tune")) or ("none",)
+
+
+def expected(key: str) -> str:
+    """Return what a field takes, for messages.
+
+    Example:
+        >>> expected("method")
+        'one of sign-resolved, rosmm, direct, auto'
+    """
+    if key in _CHOICES:
+        return f"one of {', '.join(_CHOICES[key]())}"
+    extra = FitConfiguration.model_fields[key].json_schema_extra
+    return str(extra["expected"]) if isinstance(extra, dict) else "another value"
 
 
 _HEADER = """\
@@ -220,6 +256,7 @@ _EXAMPLES: dict[str, Any] = {
     "output": "model",
 }
 _SUGGESTIONS: dict[str, Any] = {
+    "plugins": ["my_losses"],
     "tree": "events",
     "features": ["pt", "eta", "jet_*"],
     "weight": "w_gen * w_pu",

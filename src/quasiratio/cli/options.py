@@ -13,6 +13,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
+
 __all__ = [
     "ACTIVATIONS",
     "LOSSES",
@@ -35,10 +39,12 @@ __all__ = [
     "split_list",
 ]
 
-METHODS = ("sign-resolved", "rosmm", "direct", "auto")
-LOSSES = ("bce", "mse", "mlc", "sqr", "pare", "revert", "lsif")
+METHODS, LOSSES, ACTIVATIONS = (
+    tuple(name for name in registry.built_in if name not in getattr(registry, "other_fits", ()))
+    for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
+)
+"""Our own of the registries, for texts of help; those of others are found when they are named."""
 TUNE_LOSSES = ("pare", "lsif")
-ACTIVATIONS = ("silu", "hardswish", "relu", "tanh", "gelu")
 _NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[

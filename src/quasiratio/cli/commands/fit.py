@@ -29,6 +29,8 @@ from quasiratio.cli.options import (
 )
 from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 if TYPE_CHECKING:
     from quasiratio.workflows import FittedFiles
@@ -63,12 +65,14 @@ def fit(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"{listed((f'{METHODS[0]} (default)', *METHODS[1:]))}.", autocompletion=choices(*METHODS)
+            help=f"{listed((f'{METHODS[0]} (default)', *METHODS[1:]))}.", autocompletion=ESTIMATORS.methods
         ),
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(help=f"Of --method direct: {listed(LOSSES)}.", autocompletion=choices(*LOSSES)),
+        typer.Option(
+            help=f"Of --method direct: {listed(LOSSES)}.", autocompletion=lambda: list(REGISTERED_LOSSES)
+        ),
     ] = None,
     tune: Annotated[
         str | None,
@@ -128,7 +132,7 @@ def fit(
         str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
     ] = None,
     activation: Annotated[
-        str | None, typer.Option(help=f"{', '.join(ACTIVATIONS)} or {'+'.join(ACTIVATIONS[:2])}.")
+        str | None, typer.Option(help=f"{', '.join(ACTIVATIONS)} or silu+hardswish.")
     ] = None,
     schedule: Annotated[str | None, typer.Option(help="cosine or constant.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before stopping.")] = None,
@@ -137,6 +141,10 @@ def fit(
     validation_fraction: Annotated[float | None, typer.Option(help="Share of events held out.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
     on_divergence: Annotated[str | None, typer.Option(help="warn or raise, if the risk runs away.")] = None,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULES", help="Modules with estimators, losses or activations of your own."),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print a commented YAML file with these options, and stop.")
     ] = False,
@@ -182,6 +190,7 @@ def fit(
         "validation_fraction": validation_fraction,
         "device": device,
         "on_divergence": on_divergence,
+        "plugins": split_list(plugins),
     }
     path, samples = _samples(files or [], reference, target)
     given = samples | {
