@@ -180,12 +180,12 @@ def test_what_a_plugin_registers_can_be_named(tmp_path: Path, monkeypatch: pytes
     )
     monkeypatch.syspath_prepend(tmp_path)
     lines = SAMPLES + "method: direct\nloss: mine\n"
-    with pytest.raises(InvalidInputError, match="Got loss = 'mine' in line 5 .* expected one of bce"):
+    with pytest.raises(InvalidInputError, match=r"Got loss = 'mine' in line 5 .* expected one of bce"):
         fit_configuration(written(tmp_path, lines), {})
     try:
         configuration = fit_configuration(written(tmp_path, lines + "plugins: plugin_of_a_test\n"), {})
         assert configuration.estimator_parameters()["loss"] == "mine"
-        with pytest.raises(InvalidInputError, match="expected one of bce, .*, mine"):
+        with pytest.raises(InvalidInputError, match=r"expected one of bce, .*, mine"):
             fit_configuration(written(tmp_path, SAMPLES + "method: direct\nloss: other\n"), {})
     finally:
         LOSSES.remove("mine")
