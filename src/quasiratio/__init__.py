@@ -12,8 +12,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from quasiratio.registry import (
+    ESTIMATORS,
+    load_plugins,
+    register_activation,
+    register_estimator,
+    register_loss,
+)
+
 if TYPE_CHECKING:
-    from quasiratio import distributions, losses, metrics
+    from quasiratio import distributions, io, losses, metrics, plots, report, workflows
     from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
@@ -35,30 +43,33 @@ __all__ = [
     "WeightedSample",
     "__version__",
     "distributions",
+    "io",
     "load",
+    "load_plugins",
     "losses",
     "metrics",
+    "plots",
+    "register_activation",
+    "register_estimator",
+    "register_loss",
+    "report",
+    "workflows",
 ]
 
 _HOMES = {
-    "AutoRatio": "quasiratio.estimators.auto",
-    "DirectRatio": "quasiratio.estimators.direct",
     "PolynomialBasis": "quasiratio.basis",
-    "PositiveReweighter": "quasiratio.estimators.positive",
-    "Reweighter": "quasiratio.estimators.reweighter",
-    "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
-    "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
     "WeightedSample": "quasiratio.sample",
     "load": "quasiratio.estimators.model_files",
 }
-_SUBPACKAGES = {"distributions", "losses", "metrics"}
+_SUBPACKAGES = {"distributions", "io", "losses", "metrics", "plots", "report", "workflows"}
 
 __version__: str
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or the version
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    home = _HOMES.get(name) or ESTIMATORS.home(name)
+    if home is not None:
+        return getattr(importlib.import_module(home.partition(":")[0]), name)
     if name in _SUBPACKAGES:
         return importlib.import_module(f"quasiratio.{name}")
     if name == "__version__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.progress import training_progress
 from quasiratio.training import (
@@ -24,6 +26,7 @@ from quasiratio.training import (
     train,
 )
 from quasiratio.training.threads import training_threads
+from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +34,46 @@ if TYPE_CHECKING:
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
-__all__ = ["Fit"]
+__all__ = ["Fit", "available_device", "usable_device"]
+
+_DEVICE_KINDS = ("cpu", "cuda", "mps", "xpu")
+
+
+def usable_device(name: str) -> torch.device:
+    """Return the device of this name, or raise unless it computes in single and in double precision.
+
+    Example:
+        >>> usable_device("cpu")
+        device(type='cpu')
+        >>> usable_device("meta")
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the device 'meta', which is not available here; ...
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    given: object = name
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kinds of devices that PyTorch has given up
+            device = torch.device(name)
+        if isinstance(given, str) and device.type in _DEVICE_KINDS:
+            for precision in (torch.float32, torch.float64):  # Apple's mps has no double precision
+                float(torch.ones(1, dtype=precision, device=device).sum())
+            return device
+    except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError):
+        pass
+    more = ", 'cuda'" if torch.cuda.is_available() else ""
+    msg = f"Got the device {shortened(str(name))!r}, which is not available here; use 'auto' or 'cpu'{more}."
+    raise InvalidInputError(msg)
+
+
+def available_device(name: str) -> torch.device:
+    """Return the device of a fit, or the processor where this machine has no such device."""
+    try:
+        return usable_device(name)
+    except InvalidInputError:
+        return torch.device("cpu")
 
 
 @dataclass

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.options import Json
-from quasiratio.cli.printing import Printer
+from quasiratio.cli.terminal import Printer
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
-    from quasiratio.model_files.fitted_documents import ModelFileDocument
+    from quasiratio.estimators.persistent import ModelFileDocument
 
 __all__ = ["models_app"]
 
@@ -40,7 +40,7 @@ def show(
 
 
 def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict[str, Any]) -> None:
-    from quasiratio.cli.fit_notes import fit_notes  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows.fitted_model import fit_notes  # noqa: PLC0415 - keeps --help fast
 
     estimator = plain["estimator"]
     notes = fit_notes(content.notes, str(path))
@@ -74,10 +74,10 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
 
 def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator
     """Return the check of a ratio estimator, or those of the folds of a reweighter."""
-    from quasiratio.estimators.stored_reports import stored_check  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.fit_check import FitCheck  # noqa: PLC0415 - keeps --help fast
 
     parts = getattr(document, "ratios", [document])
-    return [stored_check(part.check) for part in parts if hasattr(part, "check")]
+    return [FitCheck.stored(part.check) for part in parts if hasattr(part, "check")]
 
 
 def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401

@@ -1,23 +1,37 @@
 """Losses in model files: by name and parameters, never as code.
 
-A loss of the user's own is stored by its name. To load it, the user hands it to `load`; nothing is imported
-because a file says so.
+A loss of the user's own is stored by its name. To load it, the user registers it or hands it to `load`; nothing is
+imported because a file says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.losses import LOSSES, RatioLoss
-from quasiratio.model_files.parameter_documents import LossDocument
+from quasiratio.losses.ratio_loss import RatioLoss
+from quasiratio.model_files.document import Document, Name
+from quasiratio.registry import LOSSES
 
-__all__ = ["UserLosses", "loss_document", "stored_loss"]
+__all__ = ["LossDocument", "Scalar", "UserLosses", "loss_document", "stored_loss"]
 
 UserLosses = Mapping[str, RatioLoss | type[RatioLoss]]
-_BUILT_IN = {name: type(make()) for name, make in LOSSES.items()}
+Scalar = str | bool | int | float | None
+
+
+class LossDocument(Document):
+    """A loss object: its name and its parameters. Code is never stored, and never looked up by `type`."""
+
+    name: Name
+    parameters: dict[Name, Scalar]
+    is_built_in: bool
+    type: Name
+
+    def restored(self, losses: UserLosses) -> RatioLoss:
+        """Make the loss again, one that is neither ours nor registered from `losses`."""
+        return stored_loss(self, losses)
 
 
 def loss_document(loss: RatioLoss) -> LossDocument:
@@ -41,7 +55,7 @@ def loss_document(loss: RatioLoss) -> LossDocument:
     return LossDocument(
         name=loss.name,
         parameters=parameters,
-        is_built_in=_BUILT_IN.get(loss.name) is kind,
+        is_built_in=_built_in(loss.name) is kind,
         type=f"{kind.__module__}.{kind.__qualname__}",
     )
 
@@ -49,13 +63,13 @@ def loss_document(loss: RatioLoss) -> LossDocument:
 def stored_loss(document: LossDocument, losses: UserLosses) -> RatioLoss:
     """Make the loss again, a user's own from `losses`."""
     if document.is_built_in:
-        given: Any = _BUILT_IN.get(document.name)
+        given: Any = _built_in(document.name)
     else:
-        given = losses.get(document.name)
+        given = losses.get(document.name, _registered(document.name))
     if given is None:
         msg = (
             f"The model needs the loss {document.name!r} ({document.type}), which is not part of quasiratio; give it, as "
-            f"in load(path, losses={{{document.name!r}: YourLoss}})."
+            f"in load(path, losses={{{document.name!r}: YourLoss}}), or register it with quasiratio.register_loss."
         )
         raise InvalidInputError(msg)
     try:
@@ -73,6 +87,17 @@ def stored_loss(document: LossDocument, losses: UserLosses) -> RatioLoss:
         )
         raise InvalidInputError(msg)
     return loss
+
+
+def _built_in(name: str) -> type[RatioLoss] | None:
+    return cast("type[RatioLoss]", LOSSES[name]) if name in LOSSES.built_in else None
+
+
+def _registered(name: str) -> Any:  # noqa: ANN401 - a loss, its class, or a function that makes it
+    if name not in LOSSES or name in LOSSES.built_in:
+        return None
+    found = LOSSES[name]
+    return found if isinstance(found, RatioLoss | type) else type(found())
 
 
 def _parameters(loss: Any) -> dict[str, Any]:  # noqa: ANN401 - a loss
