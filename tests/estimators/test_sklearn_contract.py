@@ -35,7 +35,9 @@ OWN: dict[type[RatioEstimator], dict[str, Any]] = {
     },
 }
 EVERY: dict[str, Callable[[], Any]] = {
-    name: partial(ESTIMATORS[name], **QUICK, **({"loss": "lsif"} if ESTIMATORS[name] is qr.DirectRatio else {}))
+    name: partial(
+        ESTIMATORS[name], **QUICK, **({"loss": "lsif"} if ESTIMATORS[name] is qr.DirectRatio else {})
+    )
     for name in ESTIMATORS.methods()
 }
 every_estimator = pytest.mark.parametrize("kind", EVERY)
