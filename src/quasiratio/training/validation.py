@@ -18,7 +18,7 @@ __all__ = ["BestStates", "Verdict"]
 
 _CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
-_TIE_FRACTION = 1e-4
+_TIE_FRACTION = 5e-4
 _KEPT = ("states", "lowest_losses", "kept_losses", "risk", "epoch", "lowest_epoch", "done")
 
 
@@ -55,7 +55,7 @@ class BestStates:
 
     That is the state with the lowest validation risk or, with `prefer_latest`, the latest one that validation
     cannot tell from it: the difference of their risks is below two standard errors (of the paired
-    difference) and below 1e-4 of the risk. Later states of a decaying schedule have less noise, and at large
+    difference) and below 5e-4 of the risk. Later states of a decaying schedule have less noise, and at large
     sizes the lowest of many nearly equal risks is the lowest by chance.
     """
 
