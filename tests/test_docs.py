@@ -36,6 +36,7 @@ PACKAGES = [
     "quasiratio.plots",
     "quasiratio.report",
     "quasiratio.studies",
+    "quasiratio.workflows",
 ]
 LARGEST_PICTURE = 150_000
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -123,7 +123,9 @@ def require_coefficients(method: str, estimator: Any, y: npt.NDArray[np.int64], 
 def test_the_methods_are_those_of_the_registries() -> None:
     """A new loss or estimator must be given its law here."""
     tried = [make() for make in MAKERS.values()]
-    assert {type(one) for one in tried} == {ESTIMATORS[name] for name in ESTIMATORS.methods()} - {qr.AutoRatio}  # which has laws of its own
+    assert {type(one) for one in tried} == {ESTIMATORS[name] for name in ESTIMATORS.methods()} - {
+        qr.AutoRatio
+    }  # which has laws of its own
     signed = {one.loss for one in tried if isinstance(one, qr.DirectRatio) and isinstance(one.loss, str)}
     _, exact = probes("signed")
     can_learn = {name for name, make in LOSSES.items() if make().ratio_range[0] < exact.min()}
