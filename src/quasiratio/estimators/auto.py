@@ -302,6 +302,10 @@ class AutoRatio(RatioEstimator):
         """Return the fitted candidates."""
         return {f"candidates.{number}.": one for number, one in enumerate(self.candidates_.values())}
 
+    def named_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted candidates by their names."""
+        return dict(self.candidates_)
+
     def fitted_fields(self) -> dict[str, Any]:
         """Add the candidates with their weights, and the report."""
         weighted = zip(self.candidates_.items(), self.stack_weights_, strict=True)

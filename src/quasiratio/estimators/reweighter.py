@@ -218,6 +218,11 @@ class Reweighter(PersistentEstimator):
         """Return the fitted estimators of all folds."""
         return {f"folds.{number}.": ratio for number, ratio in enumerate(self.ratios_)}
 
+    def named_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted estimators of all folds, which count from one."""
+        several = len(self.ratios_) > 1
+        return {f"fold {k}" if several else "": ratio for k, ratio in enumerate(self.ratios_, start=1)}
+
     def fitted_fields(self) -> dict[str, Any]:
         """Add the scale and the estimators of all folds."""
         ratios = [ratio.fitted_document() for ratio in self.ratios_]

@@ -211,6 +211,10 @@ class SingleModelRatio(RatioEstimator):
             members = graph.add("Mul", members, self.member_normalizations_[:, None])
         return RatioNames(graph.add("Mul", ratio, self.normalization_), members)
 
+    def network_names(self) -> list[str]:
+        """Return names of the networks of each member, as figures write them; none where a member has one only."""
+        return []
+
     def training_summary(self) -> dict[str, Any]:
         """Return stages, members and seed."""
         stages = training_stages(self.history_, self.tuning_history_)
