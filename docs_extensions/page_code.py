@@ -90,7 +90,7 @@ def run(page: Path, *, compare: bool = True) -> Iterator[tuple[Path, Any]]:
         printed = io.StringIO()
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
             warnings.simplefilter("ignore", QuasiratioWarning)  # short trainings may well deserve them
-            exec(compile(padded, str(page), "exec"), namespace)  # noqa: S102
+            exec(compile(padded, str(page), "exec", dont_inherit=True), namespace)  # noqa: S102
         if not compare:
             print(printed.getvalue(), end="")  # noqa: T201
         elif part.output is not None and not same_output(

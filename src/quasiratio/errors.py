@@ -85,13 +85,7 @@ class NegativeWeightWarning(QuasiratioWarning):
 
 
 class NegativeDensityWarning(QuasiratioWarning):
-    """The estimated reference density vanishes or is negative for some events.
-
-    Attributes:
-        n_events: How many they are, where the warning is about predictions; else zero.
-    """
-
-    n_events: int = 0
+    """The estimated reference density vanishes or is negative for some events."""
 
 
 class OmittedColumnWarning(QuasiratioWarning):

@@ -86,11 +86,14 @@ class Registry(Mapping[str, Any]):
         return self[name]
 
     def register(self, name: str, value: Any) -> None:  # noqa: ANN401
-        """Add an object, or `"module:object"`, under a name that is free; the same once more is no error."""
+        """Add an object, or `"module:object"`, under a name that is free.
+
+        The same once more is no error, and neither is a class that was written anew, as in a notebook.
+        """
         if not isinstance(name, str) or not name or name.strip() != name:  # type: ignore[redundant-expr]
             msg = f"Got {name!r} as the name of one's own {self.what}; expected a word."
             raise InvalidInputError(msg)
-        if name in self and self._registered.get(name) is not value:
+        if name in self and not _is_same(self._registered.get(name), value):
             msg = f"Got the name {name!r} for one's own {self.what}, which is taken; choose another."
             raise InvalidInputError(msg)
         self._registered[name] = value
@@ -112,6 +115,13 @@ class Registry(Mapping[str, Any]):
     def home(self, class_name: str) -> str | None:
         """Return `"module:object"` of one of ours by the name of its class."""
         return next((home for home in self.built_in.values() if _class_name(home) == class_name), None)
+
+
+def _is_same(known: Any, value: Any) -> bool:  # noqa: ANN401
+    if known is value or isinstance(known, str):
+        return bool(known == value)
+    names = [(getattr(one, "__module__", None), getattr(one, "__qualname__", None)) for one in (known, value)]
+    return names[0] == names[1] and None not in names[0]
 
 
 def _class_name(target: Any) -> str:  # noqa: ANN401 - "module:object", or the object
@@ -142,6 +152,12 @@ class EstimatorRegistry(Registry):
         super().__init__(what, group, built_in)
         self.other_fits = set(other_fits)
         """Names of those whose `fit` takes something else than the events of two classes."""
+
+    def remove(self, name: str) -> None:
+        """Forget what was registered by a call."""
+        super().remove(name)
+        if name not in self:
+            self.other_fits.discard(name)
 
     def methods(self) -> list[str]:
         """Return the names that `estimator_by_name`, configuration files and `--method` take.

@@ -26,7 +26,7 @@ from quasiratio.errors import InvalidInputError
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["SignPartition", "WeightedSample"]
+__all__ = ["SignPartition", "WeightedSample", "effective_size"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -142,8 +142,7 @@ class WeightedSample:
     @property
     def effective_size(self) -> float:
         r"""$(\sum w)^2 / \sum w^2$: the unweighted events that would carry the same statistical error."""
-        sum_of_squares = float(np.square(self.weights).sum())
-        return self.sum_of_weights**2 / sum_of_squares if sum_of_squares > 0 else 0.0
+        return effective_size(self.weights)
 
     @property
     def mixture_coefficient(self) -> float:
@@ -198,3 +197,15 @@ class SignPartition(NamedTuple):
     positive: WeightedSample
     negative: WeightedSample
     coefficient: float
+
+
+def effective_size(weights: npt.NDArray[np.float64]) -> float:
+    r"""Return $(\sum w)^2 / \sum w^2$, zero without any weight.
+
+    Example:
+        >>> effective_size(np.array([1.0, 1.0, -1.0]))
+        0.3333333333333333
+    """
+    with np.errstate(over="ignore"):
+        sum_of_squares = float(np.square(weights).sum())
+        return float(np.square(weights.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0

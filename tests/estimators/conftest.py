@@ -19,6 +19,7 @@ from torch import Tensor
 import quasiratio as qr
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.losses import Pare, RatioLoss, Revert
+from quasiratio.registry import ESTIMATORS
 
 QUICK: dict[str, Any] = {
     "max_steps": 40, "batch_size": 256, "hidden_layers": (6, 5), "random_state": 0, "verbose": False, "device": "cpu",
@@ -91,7 +92,14 @@ CANDIDATES = {
     "two: µ": qr.SignedMixtureRatio(tune="coefficients", tune_loss="lsif", **QUICK),
     "three": qr.SignResolvedRatio(**{**QUICK, "hidden_layers": [4]}),
 }
+
+
+def fit_registered(method: str) -> Any:
+    return fit_ratio(ESTIMATORS[method](**{**QUICK, "n_members": 2}), reference=False, target=False)
+
+
 RATIOS: dict[str, Callable[[], Any]] = {
+    **{f"registered {method}": functools.partial(fit_registered, method) for method in ESTIMATORS.methods()},
     **{f"direct {loss}": functools.partial(fit_direct, loss) for loss in qr.losses.LOSSES},
     "direct pare auto": lambda: fit_ratio(qr.DirectRatio(loss=Pare(eps="auto"), **ENSEMBLE), reference=False),
     "direct pare pair": lambda: fit_ratio(qr.DirectRatio(loss=Pare(100, 1), **QUICK), named=True),

@@ -12,7 +12,7 @@ import pytest
 import quasiratio as qr
 from quasiratio.distributions import signed_jets_case
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
-from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.base import RatioEstimator, RatioPrediction
 from quasiratio.sample import WeightedSample
 
 FloatArray = npt.NDArray[np.float64]
@@ -125,10 +125,10 @@ def test_one_event_that_carries_everything_fails_the_check() -> None:
     place = reference.features[number]
 
     class Pole(qr.SignResolvedRatio):
-        def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:
-            ratio, rows = super().predict_with_members(X, members=members)
-            ratio[np.all(X.features == place, axis=1)] = 1e5
-            return ratio, rows
+        def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:
+            predicted = super().predict_with_members(X, members=members)
+            predicted.ratio[np.all(X.features == place, axis=1)] = 1e5
+            return predicted
 
     with pytest.warns(UntrustworthyFitWarning, match=f"One event, number {number}, carries"):
         pole = Pole(max_steps=60, random_state=0, verbose=False).fit_samples(reference, target)

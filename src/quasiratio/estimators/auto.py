@@ -16,13 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.errors import DivergenceError, InvalidInputError, QuasiratioWarning
 from quasiratio.estimators.auto_report import AutoReport, AutoReportDocument, CandidateRow
 from quasiratio.estimators.base import (
-    FitData,
     FittedRatioDocument,
     RatioDocument,
     RatioEstimator,
     RatioParameters,
+    RatioPrediction,
     RatioTemplate,
 )
+from quasiratio.estimators.densities import FitData
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.hyperparameters import NetworkEstimator
 from quasiratio.estimators.persistent import (
@@ -180,18 +181,21 @@ class AutoRatio(RatioEstimator):
         self.candidates_ = fitted
         self._choose(data, sound, any_sign=any_sign, left_out=left_out)
 
-    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
         """Return the stacked ratio of each event and, if asked for, the stacked ratios of each member."""
         check_is_fitted(self, "candidates_")
         features = checked_features(self, X, reset=False)
         stacked = list(zip(self.stack_weights_, self.candidates_.values(), strict=True))
         parts = [
-            (weight, *c.predict_with_members(features, members=members))
+            (weight, c.predict_with_members(features, members=members))
             for weight, c in stacked
             if weight != 0
         ]
-        ratio = np.sum([weight * ratio for weight, ratio, _ in parts], axis=0)
-        return ratio, np.sum([weight * rows for weight, _, rows in parts], axis=0)
+        return RatioPrediction(
+            np.sum([weight * part.ratio for weight, part in parts], axis=0),
+            np.sum([weight * part.members for weight, part in parts], axis=0),
+            tuple(found for _, part in parts for found in part.nonpositive),
+        )
 
     def _checked_candidates(self) -> dict[str, RatioEstimator]:
         """Return unfitted candidates with seeds of their own."""
@@ -297,6 +301,10 @@ class AutoRatio(RatioEstimator):
     def fitted_parts(self) -> dict[str, PersistentEstimator]:
         """Return the fitted candidates."""
         return {f"candidates.{number}.": one for number, one in enumerate(self.candidates_.values())}
+
+    def named_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted candidates by their names."""
+        return dict(self.candidates_)
 
     def fitted_fields(self) -> dict[str, Any]:
         """Add the candidates with their weights, and the report."""

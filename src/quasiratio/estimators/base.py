@@ -13,20 +13,25 @@ from pydantic import Field
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
-from quasiratio.errors import InvalidInputError, QuasiratioWarning, UntrustworthyFitWarning
+from quasiratio.errors import (
+    InvalidInputError,
+    NegativeDensityWarning,
+    QuasiratioWarning,
+    UntrustworthyFitWarning,
+)
 from quasiratio.estimators.densities import (
     AssumedDensity,
     AssumedDensityDocument,
     Densities,
+    FitData,
     assumed_densities,
+    checked_ratio,
 )
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import (
-    CheckedRatio,
     FitCheck,
     FitCheckDocument,
     check_ratio,
-    effective_size,
     one_event_decides,
 )
 from quasiratio.estimators.fitting import usable_device
@@ -42,6 +47,7 @@ from quasiratio.estimators.training_data import (
     labelled_events,
     split_indices,
     stacked_samples,
+    validation_pair,
     warn_about_weights,
 )
 from quasiratio.metrics import ratio_risk
@@ -50,13 +56,12 @@ from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
 
 __all__ = [
-    "FitData",
     "FittedRatioDocument",
     "RatioDocument",
     "RatioEstimator",
     "RatioParameters",
+    "RatioPrediction",
     "RatioTemplate",
-    "checked_ratio",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -65,28 +70,35 @@ _CHECK_SHARE = 0.5
 _MOST_CHECK_EVENTS = 200_000
 
 
-class FitData(NamedTuple):
-    """Events to train on, events to choose by, what is assumed of the densities, and whether to try other settings."""
+class RatioPrediction(NamedTuple):
+    """Ratios of a set of events.
 
-    training: LabelledEvents
-    held_out: LabelledEvents
-    densities: Densities
-    tries: bool = True
+    Attributes:
+        ratio: The ratio of each event.
+        members: The ratios of each member, `(n_members, n)`; no rows where they were not asked for.
+        nonpositive: For each model that took part, at how many of how many events its estimate of the reference density
+            is zero or negative.
+    """
+
+    ratio: FloatArray
+    members: FloatArray
+    nonpositive: tuple[tuple[int, int], ...] = ()
 
     @property
-    def effective_sizes(self) -> tuple[float, float]:
-        """Effective sizes of the training reference and target."""
-        labels, weights = self.training.labels, self.training.weights
-        return effective_size(weights[~labels]), effective_size(weights[labels])
+    def n_nonpositive(self) -> int:
+        """Number of events where an estimate of the reference density is zero or negative, added over the models."""
+        return sum(n_found for n_found, _ in self.nonpositive)
 
-
-def checked_ratio(ratio: FloatArray, events: LabelledEvents, densities: Densities) -> CheckedRatio:
-    """Arrange the ratio at events of both classes for a check."""
-    target = events.labels
-    judge_weights = densities.judge_weights(events) if len(events) else events.weights
-    return CheckedRatio(
-        ratio[~target], ratio[target], events.weights[~target], events.weights[target], judge_weights[~target]
-    )
+    def warned(self, stacklevel: int = 3) -> Self:
+        """Return the same, after a warning where the reference density vanishes."""
+        for n_found, n_events in self.nonpositive:
+            if n_found:
+                msg = (
+                    f"The estimated reference density is zero or negative for {n_found} of {n_events} events "
+                    f"({100 * n_found / n_events:.2g}%); their ratio is returned as it comes out, and may be large."
+                )
+                warnings.warn(msg, NegativeDensityWarning, stacklevel=stacklevel)
+        return self
 
 
 class RatioParameters(NetworkParameters):
@@ -144,8 +156,8 @@ class RatioEstimator(NetworkEstimator):
         """Learn from checked events."""
 
     @abstractmethod
-    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
-        """Return the ratio of each event and, if asked for, the ratios of each member."""
+    def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
+        """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
 
     def facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit beside its ratios."""
@@ -208,7 +220,7 @@ class RatioEstimator(NetworkEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuasiratioWarning)  # about the training events, and said before
             named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self.feature_list())
-            ratio = self.predict_with_members(named, members=False)[0] if len(aside) else np.empty(0)
+            ratio = self.predict_with_members(named, members=False).ratio if len(aside) else np.empty(0)
         checked = checked_ratio(ratio, aside, densities)
         return check_ratio(checked, numbers[~aside.labels], **self.facts_for_check())
 
@@ -245,7 +257,7 @@ class RatioEstimator(NetworkEstimator):
         checked = None
         if validation is not None:
             is_weighted = any(bool(np.any(sample.weights != 1)) for sample in samples)
-            checked = (*stacked_samples(*_validation_pair(validation, is_weighted=is_weighted)), None)
+            checked = (*stacked_samples(*validation_pair(validation, is_weighted=is_weighted)), None)
         return self.fit(*stacked_samples(*samples), validation=checked)
 
     def fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
@@ -279,8 +291,8 @@ class RatioEstimator(NetworkEstimator):
                 root of their number); needs `n_members > 1`.
         """
         if not return_std:
-            return self.predict_with_members(X, members=False)[0]
-        ratio, members = self.predict_with_members(X, members=True)
+            return self.predict_with_members(X, members=False).warned().ratio
+        ratio, members, _ = self.predict_with_members(X, members=True).warned()
         if len(members) < 2:
             msg = (
                 "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
@@ -301,7 +313,7 @@ class RatioEstimator(NetworkEstimator):
 
     def predict_members(self, X: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`; propagate these, not per-event errors."""
-        return self.predict_with_members(X, members=True)[1]
+        return self.predict_with_members(X, members=True).warned().members
 
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ANN401
         r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`).
@@ -378,16 +390,3 @@ RatioTemplate = Annotated[Any, by_kind(lambda kind: _ratio_class(kind).template_
 """An unfitted ratio estimator in `model.json`, or none."""
 RatioDocument = Annotated[Any, by_kind(lambda kind: _ratio_class(kind).document_type())]
 """A fitted ratio estimator in `model.json`."""
-
-
-def _validation_pair(validation: Any, *, is_weighted: bool) -> tuple[WeightedSample, WeightedSample]:  # noqa: ANN401
-    if not isinstance(validation, tuple | list) or len(validation) != 2:
-        msg = f"Got validation of type {type(validation).__name__}; expected the pair (reference, target)."
-        raise InvalidInputError(msg)
-    if is_weighted and not all(isinstance(sample, WeightedSample) for sample in validation):
-        msg = (
-            "Got validation samples without weights for training samples with weights; expected weights in both. "
-            "Give WeightedSample(features, weights)."
-        )
-        raise InvalidInputError(msg)
-    return WeightedSample(validation[0]), WeightedSample(validation[1])

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fit_check import CheckedRatio
 from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.model_files.document import Document, Text
 from quasiratio.ratios import SignFloors
+from quasiratio.sample import effective_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,15 @@ if TYPE_CHECKING:
 
     from quasiratio.estimators.training_data import LabelledEvents
 
-__all__ = ["AssumedDensity", "AssumedDensityDocument", "Densities", "assumed_densities", "density_lines"]
+__all__ = [
+    "AssumedDensity",
+    "AssumedDensityDocument",
+    "Densities",
+    "FitData",
+    "assumed_densities",
+    "checked_ratio",
+    "density_lines",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Statement = Literal["auto", "positive", "any"]
@@ -96,6 +106,30 @@ class Densities:
             floor = self.reference.floor or 0.0
             weights[reference] = self.reference_signs.positive_weights(log_odds, weights[reference], floor)
         return weights
+
+
+class FitData(NamedTuple):
+    """Events to train on, events to choose by, what is assumed of the densities, and whether to try other settings."""
+
+    training: LabelledEvents
+    held_out: LabelledEvents
+    densities: Densities
+    tries: bool = True
+
+    @property
+    def effective_sizes(self) -> tuple[float, float]:
+        """Effective sizes of the training reference and target."""
+        labels, weights = self.training.labels, self.training.weights
+        return effective_size(weights[~labels]), effective_size(weights[labels])
+
+
+def checked_ratio(ratio: FloatArray, events: LabelledEvents, densities: Densities) -> CheckedRatio:
+    """Arrange the ratio at events of both classes for a check."""
+    target = events.labels
+    judge_weights = densities.judge_weights(events) if len(events) else events.weights
+    return CheckedRatio(
+        ratio[~target], ratio[target], events.weights[~target], events.weights[target], judge_weights[~target]
+    )
 
 
 def density_lines(reference: AssumedDensity, target: AssumedDensity) -> list[str]:

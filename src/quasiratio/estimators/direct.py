@@ -16,7 +16,7 @@ from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.sign_resolved import train_sign_resolved
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.trials import Trained, best_of_trials
-from quasiratio.losses import Pare, RatioLoss, loss_by_name
+from quasiratio.losses import RatioLoss, loss_by_name
 from quasiratio.losses.loss_document import LossDocument
 from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import DirectModel, RatioModel, SignFloors
@@ -71,7 +71,7 @@ class DirectRatio(SingleModelRatio):
     def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train the networks with the loss."""
         loss = loss_by_name(self.loss)
-        if isinstance(loss, Pare) and loss.eps == "auto":
+        if loss.needs_first_estimate:
             loss = loss.resolved(_first_estimate(fit, floors))
         if not loss.expresses_negative_ratios and np.any(fit.train_events.weights < 0):
             _warn_positive_only(loss)

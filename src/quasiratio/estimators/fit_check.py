@@ -16,6 +16,7 @@ from pydantic import Field
 
 from quasiratio.metrics import RatioRisk, ratio_risk_difference
 from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
+from quasiratio.sample import effective_size
 
 __all__ = [
     "CheckedRatio",
@@ -23,7 +24,6 @@ __all__ = [
     "FitCheckDocument",
     "RiskDocument",
     "check_ratio",
-    "effective_size",
     "one_event_decides",
 ]
 
@@ -282,11 +282,6 @@ def check_ratio(
         helped,
         (*reasons, *remarks),
     )
-
-
-def effective_size(weights: FloatArray) -> float:
-    r"""Return $(\sum w)^2 / \sum w^2$."""
-    return float(np.square(weights.sum()) / np.square(weights).sum())
 
 
 def _reach(ratio: FloatArray) -> tuple[float, float]:

@@ -21,6 +21,12 @@ import torch
 
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.metrics.negative_density import (
+    NEGATIVE_SIGMAS,
+    TAIL_FRACTIONS,
+    is_negative,
+    tail_lengths,
+)
 from quasiratio.ratios import OutputView, SignClass, SignResolvedModel, capped_log_odds
 from quasiratio.training import CrossEntropyObjective, Pool, TrainingSettings
 from quasiratio.training.standard import standard_batch_size, standard_weight_decay
@@ -34,9 +40,8 @@ _CLASSES = (SignClass(0, +1), SignClass(0, -1))
 _HIDDEN_LAYERS, _RATE, _PASSES = (32, 32), 0.02, 6.0
 _MOST_TRAINING_EVENTS = 100_000
 _HELD_OUT = 0.1
-_TAIL_FRACTIONS = (0.01, 0.05, 0.2)
-_NEGATIVE_SIGMAS, _POSITIVE_SIGMAS = 4.0, 2.0
-_FEWEST_NEGATIVE = int(_NEGATIVE_SIGMAS**2)
+_POSITIVE_SIGMAS = 2.0
+_FEWEST_NEGATIVE = int(NEGATIVE_SIGMAS**2)
 """The sum of n weights is at most sqrt(n) standard deviations below zero."""
 _CHUNK_ROWS = 2**15
 
@@ -68,7 +73,7 @@ class DensityTest:
         if self.sign != "undecided":
             return where
         return (
-            f"{where}; a negative density is seen from {-_NEGATIVE_SIGMAS * self.error:.2f} on, half of that needs four "
+            f"{where}; a negative density is seen from {-NEGATIVE_SIGMAS * self.error:.2f} on, half of that needs four "
             "times the events"
         )
 
@@ -204,14 +209,15 @@ def _log_odds(model: SignResolvedModel, features: Float32Matrix) -> FloatArray:
 def _tested(log_odds: FloatArray, weights: FloatArray, half: npt.NDArray[np.bool_]) -> DensityTest:
     ordered = [weights[part][np.argsort(-log_odds[part], kind="stable")] for part in (half, ~half)]
     tails = []
-    for fraction in _TAIL_FRACTIONS:
-        tail = np.concatenate([part[: max(1, int(fraction * len(part)))] for part in ordered])
+    lengths = zip(*(tail_lengths(len(part)) for part in ordered), strict=True)
+    for fraction, n_tails in zip(TAIL_FRACTIONS, lengths, strict=True):
+        tail = np.concatenate([part[:n_tail] for part, n_tail in zip(ordered, n_tails, strict=True)])
         total, error = float(tail.sum()), float(np.sqrt(np.square(tail).sum()))
         scale = float(np.abs(tail).sum())
         tails.append((total / error, fraction, total / scale, error / scale))
     sigmas, fraction, asymmetry, error = min(tails)
     sign: Literal["negative", "positive", "undecided"] = "undecided"
-    if sigmas < -_NEGATIVE_SIGMAS:
+    if is_negative(sigmas, 1.0):
         sign = "negative"
     elif sigmas > _POSITIVE_SIGMAS:
         sign = "positive"

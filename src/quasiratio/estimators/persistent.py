@@ -145,6 +145,10 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
         """Return fitted estimators inside by how the names of their tensors begin, such as `"folds.0."`."""
         return {}
 
+    def named_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the same by names for people; an empty name where there is one only."""
+        return {name.rstrip("."): part for name, part in self.fitted_parts().items()}
+
     def fitted_tensors(self, prefix: str = "") -> Arrays:
         """Return all arrays by name."""
         tensors: Arrays = {}

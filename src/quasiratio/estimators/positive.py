@@ -42,6 +42,7 @@ from quasiratio.estimators.training_data import (
 from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
 from quasiratio.losses import Bce
 from quasiratio.metrics.member_band import HistogramBand, histogram_band
+from quasiratio.metrics.negative_density import is_negative
 from quasiratio.model_files.document import Document, PositiveFloat, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import DirectModel
@@ -155,7 +156,10 @@ class PositiveReweighter(NetworkEstimator):
         if np.any(weights < 0):
             self._train(LabelledEvents(features, weights >= 0, np.abs(weights)))
         asymmetry, members = self._estimates(features, members=True)
-        self.flattens_ = not _is_negative(weights[asymmetry < 0])
+        below = weights[asymmetry < 0]
+        self.flattens_ = not is_negative(
+            float(below.sum()), float(np.sqrt(np.square(below).sum())), _SIGNIFICANCE
+        )
         abs_weights = np.abs(weights)
         new_weights = abs_weights * self._flattened(asymmetry)
         new_total = float(new_weights.sum())
@@ -380,8 +384,3 @@ def _signed_weights(X: Any, sample_weight: npt.ArrayLike | None, n_events: int) 
         msg = "Got no weights; expected signed weights. Give them as sample_weight, or the events as a WeightedSample."
         raise InvalidInputError(msg)
     return event_weights(X, sample_weight, n_events)
-
-
-def _is_negative(weights: FloatArray) -> bool:
-    """Tell whether a sum of weights is negative beyond its statistical error."""
-    return bool(weights.sum() < -_SIGNIFICANCE * np.sqrt(np.square(weights).sum()))

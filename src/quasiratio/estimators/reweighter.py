@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioTemplate
+from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioPrediction, RatioTemplate
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.persistent import (
@@ -172,26 +172,27 @@ class Reweighter(PersistentEstimator):
 
     def predict_ratio(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of densities per event, from the model that did not see the event."""
-        return self.predict_with_members(original, members=False)[0]
+        return self.predict_with_members(original, members=False).warned().ratio
 
     def predict_members(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`, of the model that did not see the event."""
-        return self.predict_with_members(original, members=True)[1]
+        return self.predict_with_members(original, members=True).warned().members
 
-    def predict_with_members(self, original: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
-        """Return the ratio of each event and, if asked for, the ratios of each member."""
+    def predict_with_members(self, original: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
+        """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
         check_is_fitted(self, "ratios_")
         sample = WeightedSample(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
         of_members = np.empty((self.n_members if members else 0, len(sample)))
+        nonpositive: list[tuple[int, int]] = []
         for fold, estimator in enumerate(self.ratios_):
             chosen = folds == fold
             if chosen.any():
-                ratio[chosen], of_members[:, chosen] = estimator.predict_with_members(
-                    sample.select(chosen), members=members
-                )
-        return ratio, of_members
+                part = estimator.predict_with_members(sample.select(chosen), members=members)
+                ratio[chosen], of_members[:, chosen] = part.ratio, part.members
+                nonpositive += part.nonpositive
+        return RatioPrediction(ratio, of_members, tuple(nonpositive))
 
     def predict_weights(
         self,
@@ -216,6 +217,11 @@ class Reweighter(PersistentEstimator):
     def fitted_parts(self) -> dict[str, PersistentEstimator]:
         """Return the fitted estimators of all folds."""
         return {f"folds.{number}.": ratio for number, ratio in enumerate(self.ratios_)}
+
+    def named_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted estimators of all folds, which count from one."""
+        several = len(self.ratios_) > 1
+        return {f"fold {k}" if several else "": ratio for k, ratio in enumerate(self.ratios_, start=1)}
 
     def fitted_fields(self) -> dict[str, Any]:
         """Add the scale and the estimators of all folds."""

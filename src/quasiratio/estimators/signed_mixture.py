@@ -178,6 +178,11 @@ class SignedMixtureRatio(SingleModelRatio):
             histories.append(tune_all(model, fit, loss))
         return TrainedModel(model, tuple(histories), trials)
 
+    def network_names(self) -> list[str]:
+        """Return the sub-ratios."""
+        signs = {1: "+", -1: "-"}
+        return [f"$r_{{{signs[a]}{signs[b]}}}$" for a, b in self.pairs_]
+
     def take_from_model(self, model: Any) -> None:  # noqa: ANN401
         """Set the pairs and the coefficients in use."""
         self.pairs_ = model.pairs

@@ -15,7 +15,8 @@ from pydantic import model_validator
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
-from quasiratio.estimators.base import FitData, FittedRatioDocument, RatioEstimator, checked_ratio
+from quasiratio.estimators.base import FittedRatioDocument, RatioEstimator, RatioPrediction
+from quasiratio.estimators.densities import FitData, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
@@ -210,6 +211,10 @@ class SingleModelRatio(RatioEstimator):
             members = graph.add("Mul", members, self.member_normalizations_[:, None])
         return RatioNames(graph.add("Mul", ratio, self.normalization_), members)
 
+    def network_names(self) -> list[str]:
+        """Return names of the networks of each member, as figures write them; none where a member has one only."""
+        return []
+
     def training_summary(self) -> dict[str, Any]:
         """Return stages, members and seed."""
         stages = training_stages(self.history_, self.tuning_history_)
@@ -241,15 +246,17 @@ class SingleModelRatio(RatioEstimator):
             return 0.0, ""
         return _cap_remark(reference.weights, asymmetry < _NEAR_CAP * floor, floor)
 
-    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self)
         features = checked_features(self, X, reset=False)
         self._warn_below_floor(features)
         predictions = self.model_.predict(features, members=members)
-        _warn_nonpositive(predictions.n_nonpositive_reference, len(features))
-        ratio = predictions.ratio * self.normalization_
-        return ratio, predictions.members * self.member_normalizations_[: len(predictions.members), None]
+        return RatioPrediction(
+            predictions.ratio * self.normalization_,
+            predictions.members * self.member_normalizations_[: len(predictions.members), None],
+            ((predictions.n_nonpositive_reference, len(features)),),
+        )
 
     def _set_normalization(self, predictions: RatioPredictions, reference_weights: FloatArray) -> None:
         """Store the factors that make the weighted mean over the training reference one."""
@@ -345,14 +352,3 @@ def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: floa
             "reference_density='any' can follow them, with poles where its noise passes through zero."
         )
     return share, f"{text}."
-
-
-def _warn_nonpositive(n_nonpositive: int, n_events: int) -> None:
-    if n_nonpositive:
-        msg = (
-            f"The estimated reference density is zero or negative for {n_nonpositive} of {n_events} events "
-            f"({100 * n_nonpositive / n_events:.2g}%); their ratio is returned as it comes out, and may be large."
-        )
-        warning = NegativeDensityWarning(msg)
-        warning.n_events = n_nonpositive
-        warnings.warn(warning, stacklevel=4)

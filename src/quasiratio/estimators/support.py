@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.model_files.document import Document, Measured, Name, as_measured, from_measured
+from quasiratio.sample import effective_size
 from quasiratio.wording import percent
 
 __all__ = ["SupportDiagnostic", "SupportDocument", "diagnose_support"]
@@ -119,5 +120,5 @@ def diagnose_support(names: Sequence[str], reference: EventArrays, target: Event
         {name: float(f) for name, f in zip(names, fractions, strict=True)},
         largest,
         max(0.0, beyond - 2.0 * stood_for),
-        round(float(np.square(np.abs(reference_weights).sum()) / np.square(reference_weights).sum())),
+        round(effective_size(np.abs(reference_weights))),
     )

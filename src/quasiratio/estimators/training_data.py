@@ -15,8 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
-from quasiratio.estimators.fit_check import effective_size
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, effective_size
 
 __all__ = [
     "LabelledEvents",
@@ -27,6 +26,7 @@ __all__ = [
     "split_indices",
     "split_validation",
     "stacked_samples",
+    "validation_pair",
     "warn_about_weights",
 ]
 
@@ -138,6 +138,20 @@ def stacked_samples(
         reference.names,
     )
     return events, np.repeat([0, 1], [len(reference), len(target)])
+
+
+def validation_pair(validation: Any, *, is_weighted: bool) -> tuple[WeightedSample, WeightedSample]:  # noqa: ANN401
+    """Check the validation samples of `fit_samples`."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        msg = f"Got validation of type {type(validation).__name__}; expected the pair (reference, target)."
+        raise InvalidInputError(msg)
+    if is_weighted and not all(isinstance(sample, WeightedSample) for sample in validation):
+        msg = (
+            "Got validation samples without weights for training samples with weights; expected weights in both. "
+            "Give WeightedSample(features, weights)."
+        )
+        raise InvalidInputError(msg)
+    return WeightedSample(validation[0]), WeightedSample(validation[1])
 
 
 def labelled_events(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fitting import Fit
-from quasiratio.losses import Pare, RatioLoss, loss_by_name
+from quasiratio.losses import RatioLoss, loss_by_name
 from quasiratio.ratios import RatioModel, RatioView
 from quasiratio.training import TrainingHistory, TunedRatioObjective
 
@@ -23,7 +23,7 @@ def checked_tune(tune: str, choices: Sequence[str], tune_loss: str | RatioLoss) 
         msg = f"Got tune = {tune!r}; expected one of {', '.join(choices)}."
         raise InvalidInputError(msg)
     loss = loss_by_name(tune_loss)
-    if not (isinstance(loss, Pare) and loss.eps == "auto") and not loss.expresses_negative_ratios:
+    if not loss.needs_first_estimate and not loss.expresses_negative_ratios:
         msg = f"Got tune_loss = {loss.name!r}, which has no negative ratios; expected 'pare' or 'lsif'."
         raise InvalidInputError(msg)
     return tune, loss
@@ -31,7 +31,7 @@ def checked_tune(tune: str, choices: Sequence[str], tune_loss: str | RatioLoss) 
 
 def resolved_loss(loss: RatioLoss, model: RatioModel, fit: Fit) -> RatioLoss:
     """Let a loss with automatic parameters choose them from the trained model's ratios."""
-    if isinstance(loss, Pare) and loss.eps == "auto":
+    if loss.needs_first_estimate:
         return loss.resolved(model.predict(fit.train_events.features).ratio)
     return loss
 

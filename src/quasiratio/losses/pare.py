@@ -87,6 +87,11 @@ class Pare(RatioLoss):
         r"""The ratio $-1/\epsilon^2 = -(t_0/t_1)^2$ that cannot be expressed."""
         return self.link.pole
 
+    @property
+    def needs_first_estimate(self) -> bool:
+        r"""Whether $\epsilon$ is still to be chosen."""
+        return self.eps == "auto"
+
     def reference(self, raw: Tensor) -> Tensor:
         """Return $u^2$."""
         return raw.square()

@@ -97,6 +97,11 @@ class RatioLoss(ABC):
         return self
 
     @property
+    def needs_first_estimate(self) -> bool:
+        """Whether a parameter is still to be chosen, by `resolved`."""
+        return False
+
+    @property
     def ratio_range(self) -> tuple[float, float]:
         """Open interval of ratios that a network with this loss can learn."""
         return self.link.ratio_range

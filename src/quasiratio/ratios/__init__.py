@@ -1,7 +1,14 @@
 """Ratio models: from raw features to a ratio that may be negative."""
 
 from quasiratio.ratios.direct import DirectModel
-from quasiratio.ratios.ratio_model import OutputView, RatioModel, RatioValues, RatioView
+from quasiratio.ratios.ratio_model import (
+    OutputView,
+    RatioModel,
+    RatioModelDocument,
+    RatioValues,
+    RatioView,
+    StoredModel,
+)
 from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
 from quasiratio.ratios.sign_partition import SIGN_CLASSES, SignClass, sign_classes
 from quasiratio.ratios.sign_resolved import SignResolvedModel
@@ -12,12 +19,14 @@ __all__ = [
     "DirectModel",
     "OutputView",
     "RatioModel",
+    "RatioModelDocument",
     "RatioValues",
     "RatioView",
     "SignClass",
     "SignFloors",
     "SignResolvedModel",
     "SignedMixtureModel",
+    "StoredModel",
     "capped_log_odds",
     "recombine",
     "sign_classes",

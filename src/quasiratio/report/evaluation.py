@@ -168,9 +168,8 @@ def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any
 
 
 def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
-    if model.n_members > 1:
-        return model.predict_with_members(sample, members=True)
-    return model.predict_ratio(sample), np.empty((0, len(sample)))
+    ratio, members, _ = model.predict_with_members(sample, members=model.n_members > 1).warned(stacklevel=4)
+    return ratio, members
 
 
 def _with_bands(result: ClosureResult, spread: ClosureResult) -> ClosureResult:

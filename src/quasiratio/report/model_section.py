@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter, SignedMixtureRatio
+from quasiratio.estimators import PersistentEstimator, RatioEstimator, Reweighter, SingleModelRatio
+from quasiratio.estimators.auto_report import AutoReport
 from quasiratio.estimators.densities import density_lines
 from quasiratio.plots import training_figure
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from quasiratio.training import TrainingHistory
 
 __all__ = ["data_section", "model_section", "training_section"]
-
-_SIGNS = {1: "+", -1: "-"}
 
 
 def model_section(model: EvaluatedModel) -> Section:
@@ -41,8 +40,8 @@ def model_section(model: EvaluatedModel) -> Section:
     facts["events of the fit"] = fingerprint.n_events
     facts["SHA-256 of the fit's data"] = fingerprint.sha256
     blocks: list[Block] = [Facts(facts), *_assumptions(estimator)]
-    if isinstance(estimator, AutoRatio):
-        blocks += _choice(estimator)
+    if isinstance(report := getattr(estimator, "report_", None), AutoReport):
+        blocks += _choice(report)
     ranges: list[list[Cell]] = [[name, low, high] for name, (low, high) in fingerprint.ranges.items()]
     blocks.append(Table(["feature", "lowest", "highest"], ranges, "Features, and their ranges in the fit."))
     return Section("Model", blocks)
@@ -115,8 +114,7 @@ def _setting(value: Any) -> str | float | int:  # noqa: ANN401 - any hyperparame
     return value if isinstance(value, str | float | int) else str(value)
 
 
-def _choice(estimator: AutoRatio) -> list[Block]:
-    report = estimator.report_
+def _choice(report: AutoReport) -> list[Block]:
     rows: list[list[Cell]] = [
         [row.name, row.risk.value, row.difference.value, row.difference.error, row.weight]
         for row in report.rows
@@ -130,15 +128,12 @@ def _choice(estimator: AutoRatio) -> list[Block]:
 
 
 def _histories(
-    estimator: RatioEstimator | Reweighter, prefix: str = ""
+    estimator: PersistentEstimator, prefix: str = ""
 ) -> list[tuple[str, TrainingHistory, list[str] | None]]:
-    if isinstance(estimator, Reweighter):
-        folds = enumerate(estimator.ratios_, start=1)
-        several = len(estimator.ratios_) > 1
-        return [entry for k, ratio in folds for entry in _histories(ratio, f"fold {k}, " if several else "")]
-    if isinstance(estimator, AutoRatio):
-        candidates = estimator.candidates_.items()
-        return [entry for name, one in candidates for entry in _histories(one, f"{prefix}{name}, ")]
+    parts = estimator.named_parts()
+    if parts:
+        prefixes = {name: f"{prefix}{name}, " if name else prefix for name in parts}
+        return [entry for name, part in parts.items() for entry in _histories(part, prefixes[name])]
     found = [getattr(estimator, name, None) for name in ("history_", "tuning_history_")]
     return [
         (f"{prefix}{history.stage}", history, _networks(estimator, history))
@@ -147,9 +142,10 @@ def _histories(
     ]
 
 
-def _networks(estimator: RatioEstimator, history: TrainingHistory) -> list[str] | None:
-    """Name the sub-ratios of a signed mixture, where the history has one curve for each."""
-    if not isinstance(estimator, SignedMixtureRatio) or history is not estimator.history_:
+def _networks(estimator: PersistentEstimator, history: TrainingHistory) -> list[str] | None:
+    """Name the networks of a member, where the history has one curve for each."""
+    if not isinstance(estimator, SingleModelRatio) or history is not estimator.history_:
         return None
-    names = [f"$r_{{{_SIGNS[a]}{_SIGNS[b]}}}$" for a, b in estimator.pairs_]
-    return names if history.validation_curves().shape[1] == len(names) * estimator.n_members else None
+    names = estimator.network_names()
+    is_each = bool(names) and history.validation_curves().shape[1] == len(names) * estimator.n_members
+    return names if is_each else None

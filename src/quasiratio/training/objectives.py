@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
+from quasiratio.metrics.negative_density import is_negative, tail_lengths
+
 if TYPE_CHECKING:
     from quasiratio.losses import RatioLoss
 
 __all__ = ["CrossEntropyObjective", "Objective", "RatioObjective", "TunedRatioObjective"]
-
-_TAIL_FRACTIONS = (0.01, 0.05, 0.2)
-_SIGNIFICANCE = 4.0
 
 
 class Objective(Protocol):
@@ -103,8 +102,7 @@ def tails_are_negative(raw: Tensor, classes: Tensor, weights: Tensor, loss: Rati
     is_target = classes.double().gather(1, order)
     for a0, a1 in loss.requires_positive:
         terms = sorted_weights * (a0 * (1.0 - is_target) + a1 * is_target)
-        for fraction in _TAIL_FRACTIONS:
-            n_tail = max(1, int(fraction * raw.shape[1]))
+        for n_tail in tail_lengths(raw.shape[1]):
             for tail in (terms[:, :n_tail], terms[:, -n_tail:]):
-                found |= tail.sum(dim=1) < -_SIGNIFICANCE * tail.square().sum(dim=1).sqrt()
+                found |= is_negative(tail.sum(dim=1), tail.square().sum(dim=1).sqrt())
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
+from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
@@ -133,16 +133,12 @@ class RatioStream:
             self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if self.members:
-                ratio, members = self.model.predict_with_members(sample, members=True)
-            else:
-                ratio, members = self.model.predict_ratio(sample), np.empty((0, len(matrix)))
+            predicted = self.model.predict_with_members(sample, members=self.members)
+        self.n_nonpositive += predicted.n_nonpositive
         for warning in caught:  # what is counted over all chunks is not said for each
-            if isinstance(warning.message, NegativeDensityWarning) and warning.message.n_events:
-                self.n_nonpositive += warning.message.n_events
-            elif not (isinstance(warning.message, SupportWarning) and self.ranges.ranges):
+            if not (isinstance(warning.message, SupportWarning) and self.ranges.ranges):
                 warnings.warn(warning.message, stacklevel=2)
-        return ratio, members
+        return predicted.ratio, predicted.members
 
     @staticmethod
     def _weights(expression: Expression, chunk: Mapping[str, Any], n_events: int) -> npt.NDArray[np.float64]:
