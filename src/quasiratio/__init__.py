@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.joint import JointRatio
     from quasiratio.estimators.model_files import load
+    from quasiratio.estimators.polynomial import PolynomialRatio
     from quasiratio.estimators.positive import PositiveReweighter
     from quasiratio.estimators.reweighter import Reweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "JointRatio",
     "PolynomialBasis",
+    "PolynomialRatio",
     "PositiveReweighter",
     "Reweighter",
     "SignResolvedRatio",
@@ -43,7 +47,9 @@ __all__ = [
 _HOMES = {
     "AutoRatio": "quasiratio.estimators.auto",
     "DirectRatio": "quasiratio.estimators.direct",
+    "JointRatio": "quasiratio.estimators.joint",
     "PolynomialBasis": "quasiratio.basis",
+    "PolynomialRatio": "quasiratio.estimators.polynomial",
     "PositiveReweighter": "quasiratio.estimators.positive",
     "Reweighter": "quasiratio.estimators.reweighter",
     "SignResolvedRatio": "quasiratio.estimators.sign_resolved",

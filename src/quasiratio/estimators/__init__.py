@@ -3,6 +3,8 @@
 from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.direct import DirectRatio
+from quasiratio.estimators.joint import JointRatio
+from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -11,6 +13,8 @@ from quasiratio.estimators.signed_mixture import SignedMixtureRatio
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "JointRatio",
+    "PolynomialRatio",
     "PositiveReweighter",
     "RatioEstimator",
     "Reweighter",
