@@ -60,11 +60,7 @@ class PolynomialBasis:
 
     def __init__(self, parameters: Sequence[str], order: int = 2) -> None:
         names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-        if (
-            not names
-            or not all(names)
-            or len(set(names)) < len(names)
-        ):
+        if not names or not all(names) or len(set(names)) < len(names):
             msg = f"Got the parameters {list(names)}; expected one or more different names, such as ['C_H', 'C_uH']."
             raise InvalidInputError(msg)
         if int(order) != order or order < 1:

@@ -18,7 +18,9 @@ QUICK: dict[str, Any] = {"max_steps": 400, "random_state": 0, "weight_decay": 0.
 CASE = LatentAmplitudeCase()
 
 
-def _fitted(method: str, case: LatentAmplitudeCase = CASE, n: int = 8000, **options: Any) -> qr.PolynomialRatio:
+def _fitted(
+    method: str, case: LatentAmplitudeCase = CASE, n: int = 8000, **options: Any
+) -> qr.PolynomialRatio:
     events = case.sample(n, np.random.default_rng(1))
     model = qr.PolynomialRatio(case.basis, method=method, **(QUICK | options))
     return model.fit(events.features, events.mined, events.weights)
@@ -36,7 +38,9 @@ def test_events() -> np.ndarray:
 
 def _errors(model: qr.PolynomialRatio, X: np.ndarray, case: LatentAmplitudeCase = CASE) -> np.ndarray:
     exact = case.exact_coefficients(X)
-    return np.sqrt(np.mean((model.predict_coefficients(X) - exact) ** 2, axis=0)) / np.maximum(exact.std(axis=0), 0.1)
+    return np.sqrt(np.mean((model.predict_coefficients(X) - exact) ** 2, axis=0)) / np.maximum(
+        exact.std(axis=0), 0.1
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -48,7 +52,9 @@ def test_the_closed_form_is_recovered(method: str, models: dict, test_events: np
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_reference_has_the_intensity_one_exactly(method: str, models: dict, test_events: np.ndarray) -> None:
+def test_the_reference_has_the_intensity_one_exactly(
+    method: str, models: dict, test_events: np.ndarray
+) -> None:
     assert np.all(models[method].predict_intensity(test_events, [0.0, 0.0]) == 1.0)
 
 
@@ -71,7 +77,9 @@ def test_intensities_are_polynomials_and_ratios_have_the_mean_one(method: str, m
 def test_the_error_of_the_rate_is_that_of_the_mean(models: dict) -> None:
     events = CASE.sample(8000, np.random.default_rng(1))
     values = events.mined @ CASE.basis([0.4, 0.1])
-    assert models["regression"].rate([0.4, 0.1]).error == pytest.approx(values.std() / np.sqrt(8000), rel=1e-3)
+    assert models["regression"].rate([0.4, 0.1]).error == pytest.approx(
+        values.std() / np.sqrt(8000), rel=1e-3
+    )
 
 
 def test_positive_is_positive_everywhere(models: dict) -> None:
@@ -134,7 +142,9 @@ def test_members_and_their_spread(test_events: np.ndarray) -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_a_clone_is_unfitted(test_events: np.ndarray) -> None:
     first, second = (_fitted("sign-resolved", n=3000, max_steps=100) for _ in range(2))
-    np.testing.assert_array_equal(first.predict_coefficients(test_events), second.predict_coefficients(test_events))
+    np.testing.assert_array_equal(
+        first.predict_coefficients(test_events), second.predict_coefficients(test_events)
+    )
     copied = clone(first)
     assert copied.basis == first.basis
     assert not hasattr(copied, "model_")
@@ -159,7 +169,9 @@ def test_points_from_separate_samples(method: str, negative: float, test_events:
     assert np.all(learned[:, 0] == 1)
     errors = np.sqrt(np.mean((learned - exact) ** 2, axis=0))[1:] / exact.std(axis=0)[1:]
     assert errors.max() < 0.35
-    assert model.rate([1.0, 0.0]).value == pytest.approx(1.0 + samples[0].sum_of_weights / given.sum_of_weights)
+    assert model.rate([1.0, 0.0]).value == pytest.approx(
+        1.0 + samples[0].sum_of_weights / given.sum_of_weights
+    )
     mixed = [samples[0], samples[1]]
     with pytest.raises(InvalidInputError, match="determine 2 of the 3"):
         model.fit_points(given, mixed, [[0, 1, 0], [0, 0, 1]])

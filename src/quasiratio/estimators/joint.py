@@ -75,7 +75,9 @@ class JointRatio(MinedEstimator):
     @overload
     def predict_ratio(self, X: Any, *, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...  # noqa: ANN401
 
-    def predict_ratio(self, X: Any, *, return_std: bool = False) -> FloatArray | tuple[FloatArray, FloatArray]:
+    def predict_ratio(
+        self, X: Any, *, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
         r"""Return $r(x)$ per event, of either sign.
 
         Args:
@@ -89,7 +91,9 @@ class JointRatio(MinedEstimator):
         if not return_std:
             return ratio
         if self.n_members < 2:
-            msg = "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
+            msg = (
+                "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
+            )
             raise InvalidInputError(msg)
         scales = self.member_means_[:, :1] if self.normalize else 1.0
         return ratio, (predicted.members[..., 0] / scales).std(axis=0, ddof=1)

@@ -54,13 +54,11 @@ class MinedCheck:
             return f"{opening}: {' '.join(self.reasons)}"
         known = [share for share in self.explained if np.isfinite(share)]
         reach = f"{min(known):.1%} to {max(known):.1%}" if known else "nothing"
-        return " ".join(
-            [
-                f"{opening} on {self.n_events} events kept aside: it explains {reach} of the variance of the coefficients; "
-                f"largest share of one event {self.largest_share:.1%}.",
-                *self.reasons,
-            ]
+        facts = (
+            f"{opening} on {self.n_events} events kept aside: it explains {reach} of the variance of the coefficients; "
+            f"largest share of one event {self.largest_share:.1%}."
         )
+        return " ".join([facts, *self.reasons])
 
 
 def check_mined(
@@ -112,7 +110,9 @@ def check_mined(
                 worse.append(f"{name} (one event carries {share.max():.0%})")
     reasons = []
     if worse:
-        reasons.append(f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble.")
+        reasons.append(
+            f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
+        )
     return MinedCheck(
         "failed" if worse else "good",
         len(weights),

@@ -257,7 +257,7 @@ class SignClassesProblem(MinedProblem):
     @cached_property
     def scales(self) -> FloatArray:
         """Return a_k, one over the mean absolute coefficient."""
-        return 1.0 / self._shares.sum(axis=0)
+        return np.asarray(1.0 / self._shares.sum(axis=0), dtype=np.float64)
 
     @property
     def objective(self) -> Objective:
@@ -315,7 +315,7 @@ class SquareProblem(MinedProblem):
         diagonal = np.array([mean for mean, (i, j) in zip(self.center, places, strict=True) if i == j])
         if np.any(diagonal <= 0):
             raise InvalidInputError(_NOT_POSITIVE)
-        return np.sqrt(diagonal)
+        return np.asarray(np.sqrt(diagonal), dtype=np.float64)
 
     @property
     def fixed_first(self) -> bool:
@@ -491,7 +491,10 @@ def train_mined(fit: Fit, problem: MinedProblem) -> Trained:
     """Train the networks of all members with the settings of the fit."""
     pools = []
     held_out_weights = fit.tensor(fit.validation_events.weights)[None]
-    for events, weights in ((fit.train_events, fit.member_weights), (fit.validation_events, held_out_weights)):
+    for events, weights in (
+        (fit.train_events, fit.member_weights),
+        (fit.validation_events, held_out_weights),
+    ):
         mined = cast(MinedEvents, events)
         pools.append(Pool(None, fit.tensor(problem.targets(mined)), problem.pool_weights(mined, weights)))
     model = problem.model(fit)
@@ -506,4 +509,4 @@ def _with_signs(values: FloatArray, events: MinedEvents, *, has_signs: bool) -> 
 
 
 def _rows_of_square(n_terms: int) -> int:
-    return round((np.sqrt(8 * n_terms + 1) - 1) / 2)
+    return round((float(np.sqrt(8 * n_terms + 1)) - 1) / 2)

@@ -75,8 +75,9 @@ class PolynomialRatio(MinedEstimator):
         return self
 
     def _checked_polynomial_method(self) -> str:
-        if not isinstance(self.basis, PolynomialBasis):
-            msg = f"Got basis = {self.basis!r}; expected a PolynomialBasis, such as PolynomialBasis(['C_H'], order=2)."
+        given: object = self.basis
+        if not isinstance(given, PolynomialBasis):
+            msg = f"Got basis = {given!r}; expected a PolynomialBasis, such as PolynomialBasis(['C_H'], order=2)."
             raise InvalidInputError(msg)
         method = self._checked_method(self.method, _METHODS)
         if method == "positive" and self.basis.order != 2:
@@ -148,7 +149,9 @@ class PolynomialRatio(MinedEstimator):
             "unknown",
             0,
             peak_fraction=self.history_.peak_fraction,
-            reasons=("events of separate samples carry no coefficients to compare with; look at the closure of each sample.",),
+            reasons=(
+                "events of separate samples carry no coefficients to compare with; look at the closure of each sample.",
+            ),
         )
         return self
 
@@ -175,7 +178,13 @@ class PolynomialRatio(MinedEstimator):
     def predict_ratio(self, X: Any, theta: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
 
     @overload
-    def predict_ratio(self, X: Any, theta: Any, *, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...  # noqa: ANN401
+    def predict_ratio(
+        self,
+        X: Any,  # noqa: ANN401
+        theta: Any,  # noqa: ANN401
+        *,
+        return_std: Literal[True],
+    ) -> tuple[FloatArray, FloatArray]: ...
 
     def predict_ratio(
         self, X: Any, theta: Any, *, return_std: bool = False
@@ -201,7 +210,9 @@ class PolynomialRatio(MinedEstimator):
         if not return_std:
             return ratio
         if self.n_members < 2:
-            msg = "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
+            msg = (
+                "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
+            )
             raise InvalidInputError(msg)
         members = [
             (monomials @ rows.T) / (monomials @ means)[..., None]
@@ -246,7 +257,11 @@ def _solved_mixing(
     if rank < null.shape[1]:
         unknown = np.linalg.svd(system)[2][-1] @ null.T
         shown = " + ".join(f"{v:.3g}*{t}" for v, t in zip(unknown, basis.terms, strict=True) if abs(v) > 1e-6)
-        advice = "" if reference_mixing is not None else ", or give reference_mixing where the reference is itself a mixture"
+        advice = (
+            ""
+            if reference_mixing is not None
+            else ", or give reference_mixing where the reference is itself a mixture"
+        )
         msg = (
             f"Got {n_samples} samples, which determine {rank} of the {null.shape[1]} unknown combinations of terms; expected all. Nothing is "
             f"known of the direction {shown.replace('+ -', '- ')}. Add samples where it contributes{advice}."
@@ -273,7 +288,9 @@ def _points_problem(
     if method == "regression":
         return PointsLsif(reference, is_positive, totals[1:] / totals[0], absolute[1:] / totals[0], terms)
     negative = 0.5 * (1.0 - totals / absolute)
-    return PointsClasses(reference, is_positive, absolute[1:] / absolute[0], np.clip(negative[1:], 0.0, 1.0), terms)
+    return PointsClasses(
+        reference, is_positive, absolute[1:] / absolute[0], np.clip(negative[1:], 0.0, 1.0), terms
+    )
 
 
 def _rates_of_samples(samples: Sequence[WeightedSample], terms: AffineTerms) -> tuple[FloatArray, FloatArray]:

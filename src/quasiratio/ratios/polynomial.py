@@ -83,7 +83,12 @@ class CoefficientModel(nn.Module, ABC):
     offset: Tensor
 
     def __init__(
-        self, scaling: FeatureScaling, network: StackedMlp, n_members: int, terms: AffineTerms, floor: float | None
+        self,
+        scaling: FeatureScaling,
+        network: StackedMlp,
+        n_members: int,
+        terms: AffineTerms,
+        floor: float | None,
     ) -> None:
         super().__init__()
         self.scaling, self.network, self.n_members = scaling, network, n_members

@@ -74,7 +74,9 @@ def weight_points(
             raise InvalidInputError(msg)
         values = "_".join(f"{name}_{float(value)!r}" for name, value in point.items()) or "sm"
         column = f"rwgt{number}_{values}".replace(".", "p").replace("-", "m").replace("+", "")
-        couplings = Couplings.from_smeft(**{k: float(v) for k, v in point.items()}, Lambda=Lambda, alpha_s=alpha_s)
+        couplings = Couplings.from_smeft(
+            **{k: float(v) for k, v in point.items()}, Lambda=Lambda, alpha_s=alpha_s
+        )
         result.append(WeightPoint(column, couplings, expansion))
     return tuple(result)
 
@@ -88,5 +90,6 @@ def point_weights(
     factors = process.form_factors(events.m_hh, events.cos_theta)
     own = np.abs(process.squared(events.m_hh, factors))
     return {
-        point.column: squared_amplitude(point.expansion, events.m_hh, factors, point.couplings) / own for point in points
+        point.column: squared_amplitude(point.expansion, events.m_hh, factors, point.couplings) / own
+        for point in points
     }
