@@ -25,10 +25,10 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
 from benchmarks.results import write_rows
 from quasiratio.losses import Pare
+from quasiratio.studies.weight_variance.fast_passes.mixture_problem import mixture_ratio
+from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.grid import GridPoint, grid_points
-from quasiratio.studies.weight_variance.mixture_problem import mixture_ratio
 from quasiratio.studies.weight_variance.shared_events import EventSizes, shared_events
-from quasiratio.studies.weight_variance.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.training import compute
 
 _BATCH, _EPOCH = 256, 100_000

@@ -22,9 +22,9 @@ from quasiratio.cli.configuration import fit_configuration
 from quasiratio.cli.loaded_model import load_ratio_model
 from quasiratio.errors import QuasiratioError
 from quasiratio.model_files.strict_json import json_checksum
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 from quasiratio.training import resumable
 from quasiratio.training.checkpoints import StageCheckpoint
 

@@ -12,6 +12,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from quasiratio.registry import (
+    ESTIMATORS,
+    load_plugins,
+    register_activation,
+    register_estimator,
+    register_loss,
+)
+
 if TYPE_CHECKING:
     from quasiratio import distributions, losses, metrics
     from quasiratio.basis import PolynomialBasis
@@ -40,20 +48,16 @@ __all__ = [
     "__version__",
     "distributions",
     "load",
+    "load_plugins",
     "losses",
     "metrics",
+    "register_activation",
+    "register_estimator",
+    "register_loss",
 ]
 
 _HOMES = {
-    "AutoRatio": "quasiratio.estimators.auto",
-    "DirectRatio": "quasiratio.estimators.direct",
-    "JointRatio": "quasiratio.estimators.joint",
     "PolynomialBasis": "quasiratio.basis",
-    "PolynomialRatio": "quasiratio.estimators.polynomial",
-    "PositiveReweighter": "quasiratio.estimators.positive",
-    "Reweighter": "quasiratio.estimators.reweighter",
-    "SignResolvedRatio": "quasiratio.estimators.sign_resolved",
-    "SignedMixtureRatio": "quasiratio.estimators.signed_mixture",
     "WeightedSample": "quasiratio.sample",
     "load": "quasiratio.estimators.model_files",
 }
@@ -63,8 +67,9 @@ __version__: str
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or the version
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    home = _HOMES.get(name) or ESTIMATORS.home(name)
+    if home is not None:
+        return getattr(importlib.import_module(home.partition(":")[0]), name)
     if name in _SUBPACKAGES:
         return importlib.import_module(f"quasiratio.{name}")
     if name == "__version__":

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from quasiratio.cli.configuration import FitConfiguration, fit_configuration, partial_configuration
 from quasiratio.cli.configuration_text import configuration_text
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.by_name import METHODS, estimator_by_name
+from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.registry import ESTIMATORS
 
 SAMPLES = "reference: a.root:events\ntarget: [b.root, c.root]\noutput: model\n"
 
@@ -32,7 +33,7 @@ def test_a_file_holds_everything_and_options_override_it(tmp_path: Path) -> None
     assert configuration.features == ["pt"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ESTIMATORS.methods())
 def test_every_method_takes_the_parameters_of_its_configuration(method: str) -> None:
     options = {
         "reference": "a.npz",

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quasiratio.cli.main import app
-from quasiratio.studies.engine.registry import STUDY_MODULES
+from quasiratio.studies.engine.registry import study_names
 
 
 def invoke(*arguments: str):
@@ -30,7 +30,7 @@ def test_every_study_is_listed_with_its_question() -> None:
     result = invoke("list")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(STUDY_MODULES)
+    assert [line.split()[0] for line in lines] == study_names()
     assert all(line.endswith("?") for line in lines)
 
 

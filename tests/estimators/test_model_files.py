@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,17 +19,11 @@ from torch import Tensor
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.by_name import METHODS
-from quasiratio.estimators.model_files import describe, save
-from quasiratio.estimators.stored_parameters import (
-    parameter_document,
-    require_known_kind,
-    template_document,
-    with_parameters,
-)
+from quasiratio.estimators.model_files import describe
+from quasiratio.estimators.persistent import TemplateDocument
 from quasiratio.losses import Bce, RatioLoss
-from quasiratio.model_files.parameter_documents import TemplateDocument
 from quasiratio.ratios import RatioModel
+from quasiratio.registry import ESTIMATORS
 from quasiratio.training import TrainingHistory
 
 Fitted = Callable[[str], Any]
@@ -148,7 +142,7 @@ def test_the_document_says_what_the_model_is(fitted_estimator: Fitted, tmp_path:
     estimator = fitted_estimator("mixture ensemble")
     estimator.save(tmp_path / "model", notes={"weight": "w_gen*w_pu", "cuts": [1, 2.5, None, True]})
     document = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
-    assert (document["format"], document["format_version"]) == ("quasiratio model", 1)
+    assert (document["format"], document["format_version"]) == ("quasiratio model", 2)
     assert document["versions"]["quasiratio"] == qr.__version__
     assert set(document["versions"]) == {"quasiratio", "numpy", "scikit-learn", "torch", "python"}
     content = document["estimator"]
@@ -167,16 +161,17 @@ def test_the_document_says_what_the_model_is(fitted_estimator: Fitted, tmp_path:
 def test_notes_must_be_json(fitted_estimator: Fitted, tmp_path: Path) -> None:
     for bad in ({"a": object()}, {"a": float("nan")}, {1: "a"}, {"a": {"b": {1, 2}}}):
         with pytest.raises(InvalidInputError, match="notes"):
-            save(fitted_estimator("resolved"), tmp_path / "model", notes=bad)  # type: ignore[arg-type]
+            fitted_estimator("resolved").save(tmp_path / "model", notes=bad)
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("kind", [*METHODS.values(), qr.Reweighter, qr.PositiveReweighter])
-def test_documents_have_exactly_the_parameters_of_the_estimators(kind: type[BaseEstimator]) -> None:
+@pytest.mark.parametrize("kind", ESTIMATORS.values())
+def test_documents_have_exactly_the_parameters_of_the_estimators(kind: Any) -> None:
     """A new hyperparameter must find its place in the file, and come back from it."""
-    document = parameter_document(kind())
+    document = kind().parameter_document()
     assert set(type(document).model_fields) == set(kind().get_params(deep=False))
-    again = with_parameters(kind.__name__, type(document).model_validate_json(document.model_dump_json()), {})
+    assert type(document) is kind.parameters_type  # ours are declared, with their limits
+    again = kind.from_parameters(type(document).model_validate_json(document.model_dump_json()), {})
     assert type(again) is kind
     require_same(again.get_params(deep=False), kind().get_params(deep=False))
 
@@ -187,18 +182,17 @@ def test_every_public_estimator_has_a_place_in_the_laws_and_in_the_files() -> No
         for one in (getattr(qr, name) for name in qr.__all__)
         if isinstance(one, type) and issubclass(one, BaseEstimator)
     }
-    assert public == {*METHODS.values(), qr.Reweighter, qr.PositiveReweighter}
-    assert {require_known_kind(one()) for one in public} == {one.__name__ for one in public}
+    assert public == set(ESTIMATORS.values())
 
 
-@pytest.mark.parametrize("kind", METHODS.values())
-def test_a_template_is_the_one_of_its_class(kind: type[BaseEstimator]) -> None:
+@pytest.mark.parametrize("kind", ESTIMATORS.values())
+def test_a_template_is_the_one_of_its_class(kind: Any) -> None:
     """The name of the class in the file decides which parameters are read: each must have its own."""
-    template = template_document(kind())
+    template = kind().template()
+    assert isinstance(template, TemplateDocument)
     assert type(template).model_fields["kind"].annotation == Literal[kind.__name__]
-    assert type(template).model_fields["parameters"].annotation is type(parameter_document(kind()))
-    (discriminated, _) = get_args(TemplateDocument)
-    assert type(template) in get_args(discriminated)  # else a Reweighter that holds one could not be read
+    assert type(template).model_fields["parameters"].annotation is kind.parameters_type
+    assert type(template.restored({})) is kind
 
 
 def test_a_generator_as_random_state_leaves_its_seed(tmp_path: Path) -> None:

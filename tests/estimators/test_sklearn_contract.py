@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +24,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError, QuasiratioWarning
 from quasiratio.estimators import RatioEstimator
-from quasiratio.estimators.by_name import METHODS
 from quasiratio.losses import Pare
+from quasiratio.registry import ESTIMATORS
 
 QUICK: dict[str, Any] = {"max_steps": 40, "hidden_layers": (8,), "random_state": 0, "verbose": False}
 OWN: dict[type[RatioEstimator], dict[str, Any]] = {
@@ -33,12 +34,13 @@ OWN: dict[type[RatioEstimator], dict[str, Any]] = {
         "candidates": {"a": qr.SignResolvedRatio(**QUICK), "b": qr.DirectRatio(loss="lsif", **QUICK)}
     },
 }
-ESTIMATORS = {
-    "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),
-    "signed mixture": lambda: qr.SignedMixtureRatio(**QUICK),
-    "sign resolved": lambda: qr.SignResolvedRatio(**QUICK),
+EVERY: dict[str, Callable[[], Any]] = {
+    name: partial(
+        ESTIMATORS[name], **QUICK, **({"loss": "lsif"} if ESTIMATORS[name] is qr.DirectRatio else {})
+    )
+    for name in ESTIMATORS.methods()
 }
-every_estimator = pytest.mark.parametrize("kind", ESTIMATORS)
+every_estimator = pytest.mark.parametrize("kind", EVERY)
 
 
 class _AnyLabels(RatioEstimator):
@@ -85,7 +87,7 @@ class _PositiveReweighterOfOneSample(qr.PositiveReweighter):
 def _checked_estimators() -> list[Any]:
     """Every estimator of the registry, and the two that have another `fit`."""
     found = []
-    for kind in METHODS.values():
+    for kind in (ESTIMATORS[name] for name in ESTIMATORS.methods()):
         wrapped = type(f"{kind.__name__}OfAnyLabels", (_AnyLabels, kind), {"__module__": __name__})
         globals()[wrapped.__name__] = wrapped  # where pickle looks for it
         found.append(wrapped(**QUICK, **OWN.get(kind, {})))
@@ -159,7 +161,7 @@ def events(
 
 @every_estimator
 def test_the_constructor_only_stores_and_clone_copies(kind: str) -> None:
-    estimator = ESTIMATORS[kind]()
+    estimator = EVERY[kind]()
     estimator.set_params(batch_size="nonsense", n_members=-4)  # checked by fit, not before
     copy = clone(estimator)
     assert copy is not estimator
@@ -197,7 +199,7 @@ def test_common_hyperparameters_are_parameters_of_every_estimator() -> None:
 def test_a_pipeline_with_a_scaler(kind: str) -> None:
     X, y, w = events()
     scaler = StandardScaler()
-    estimator = ESTIMATORS[kind]()
+    estimator = EVERY[kind]()
     pipeline = make_pipeline(scaler, estimator)
     step = pipeline.steps[-1][0]
     pipeline.fit(X, y, **{f"{step}__sample_weight": w})
@@ -212,18 +214,18 @@ def test_a_pipeline_with_a_scaler(kind: str) -> None:
 @every_estimator
 def test_a_grid_search_with_signed_weights(kind: str) -> None:
     X, y, w = events()
-    grid = GridSearchCV(ESTIMATORS[kind](), {"hidden_layers": [(4,), (8, 8)]}, cv=2)
+    grid = GridSearchCV(EVERY[kind](), {"hidden_layers": [(4,), (8, 8)]}, cv=2)
     grid.fit(X, y, sample_weight=w)
     assert grid.best_params_["hidden_layers"] in [(4,), (8, 8)]
     assert np.all(np.isfinite(grid.cv_results_["mean_test_score"]))
     assert grid.best_estimator_.predict_ratio(X).shape == (1000,)
-    scores = cross_val_score(ESTIMATORS[kind](), X, y, params={"sample_weight": w}, cv=2)
+    scores = cross_val_score(EVERY[kind](), X, y, params={"sample_weight": w}, cv=2)
     assert np.all(np.isfinite(scores))
 
 
 def test_the_score_is_minus_the_ratio_risk() -> None:
     X, y, w = events()
-    estimator = ESTIMATORS["direct"]().fit(X, y, sample_weight=w)
+    estimator = EVERY["direct"]().fit(X, y, sample_weight=w)
     ratio = estimator.predict_ratio(X)
     reference, target = y == 0, y == 1
     risk = np.average(ratio[reference] ** 2, weights=w[reference]) / 2 - np.average(
@@ -247,10 +249,10 @@ def containers() -> dict[str, Any]:
 def test_named_columns_in_and_the_same_ratios_out(container: str) -> None:
     X, y, w = events()
     named = containers()[container]
-    estimator = ESTIMATORS["sign resolved"]().fit(named, y, sample_weight=w)
+    estimator = EVERY["sign-resolved"]().fit(named, y, sample_weight=w)
     assert estimator.feature_names_ == ("pt", "mass")
     assert estimator.n_features_in_ == 2
-    plain = ESTIMATORS["sign resolved"]().fit(X, y, sample_weight=w)
+    plain = EVERY["sign-resolved"]().fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(estimator.predict_ratio(named), plain.predict_ratio(X))
     assert estimator.score(named, y, sample_weight=w) == plain.score(X, y, sample_weight=w)
     assert plain.feature_names_ is None
@@ -259,7 +261,7 @@ def test_named_columns_in_and_the_same_ratios_out(container: str) -> None:
 def test_an_explicit_validation_frame_is_accepted() -> None:
     _, y, w = events()
     frame = containers()["frame"]
-    estimator = ESTIMATORS["sign resolved"]().fit(frame, y, w, validation=(frame, y, None))
+    estimator = EVERY["sign-resolved"]().fit(frame, y, w, validation=(frame, y, None))
     assert estimator.predict_ratio(frame).shape == (1000,)
 
 
@@ -267,7 +269,7 @@ def test_an_explicit_validation_frame_is_accepted() -> None:
 def test_names_are_checked_at_prediction(container: str) -> None:
     _, y, w = events()
     named = containers()[container]
-    estimator = ESTIMATORS["sign resolved"]().fit(containers()["frame"], y, sample_weight=w)
+    estimator = EVERY["sign-resolved"]().fit(containers()["frame"], y, sample_weight=w)
     np.testing.assert_array_equal(
         estimator.predict_ratio(named), estimator.predict_ratio(containers()["frame"])
     )
@@ -281,7 +283,7 @@ def test_names_are_checked_at_prediction(container: str) -> None:
 @every_estimator
 def test_a_pickle_predicts_the_same(kind: str) -> None:
     X, y, w = events()
-    estimator = ESTIMATORS[kind]().set_params(n_members=2).fit(X, y, sample_weight=w)
+    estimator = EVERY[kind]().set_params(n_members=2).fit(X, y, sample_weight=w)
     again = pickle.loads(pickle.dumps(estimator))  # noqa: S301 - our own bytes
     for one, other in zip(
         estimator.predict_ratio(X, return_std=True), again.predict_ratio(X, return_std=True), strict=True
@@ -295,8 +297,8 @@ def test_a_pickle_predicts_the_same(kind: str) -> None:
 def test_fitting_again_forgets_the_first_fit(kind: str) -> None:
     X, y, w = events()
     other, _, _ = events(n_features=3)
-    estimator = ESTIMATORS[kind]().fit(other, y)
+    estimator = EVERY[kind]().fit(other, y)
     estimator.fit(X, y, sample_weight=w)
-    fresh = ESTIMATORS[kind]().fit(X, y, sample_weight=w)
+    fresh = EVERY[kind]().fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(estimator.predict_ratio(X), fresh.predict_ratio(X))
     assert estimator.n_features_in_ == 2

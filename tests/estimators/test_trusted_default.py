@@ -125,8 +125,8 @@ def test_one_event_that_carries_everything_fails_the_check() -> None:
     place = reference.features[number]
 
     class Pole(qr.SignResolvedRatio):
-        def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:
-            ratio, rows = super()._predict(X, members=members)
+        def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:
+            ratio, rows = super().predict_with_members(X, members=members)
             ratio[np.all(X.features == place, axis=1)] = 1e5
             return ratio, rows
 

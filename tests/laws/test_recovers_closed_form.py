@@ -23,10 +23,10 @@ from quasiratio.errors import (
     NegativeWeightWarning,
     UntrustworthyFitWarning,
 )
-from quasiratio.estimators.by_name import METHODS
 from quasiratio.estimators.training_data import LabelledEvents, split_indices
 from quasiratio.losses import LOSSES, Pare
 from quasiratio.metrics import ratio_risk
+from quasiratio.registry import ESTIMATORS
 
 N_PER_CLASS = 80_000
 EFFECTIVE_PARAMETERS = 250
@@ -123,7 +123,9 @@ def require_coefficients(method: str, estimator: Any, y: npt.NDArray[np.int64], 
 def test_the_methods_are_those_of_the_registries() -> None:
     """A new loss or estimator must be given its law here."""
     tried = [make() for make in MAKERS.values()]
-    assert {type(one) for one in tried} == {*METHODS.values()} - {qr.AutoRatio}  # which has laws of its own
+    assert {type(one) for one in tried} == {ESTIMATORS[name] for name in ESTIMATORS.methods()} - {
+        qr.AutoRatio
+    }  # which has laws of its own
     signed = {one.loss for one in tried if isinstance(one, qr.DirectRatio) and isinstance(one.loss, str)}
     _, exact = probes("signed")
     can_learn = {name for name, make in LOSSES.items() if make().ratio_range[0] < exact.min()}

@@ -14,7 +14,7 @@ from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import ObservableClosure, closure
 from quasiratio.plots import closure_figure, closure_grid_figure, sign_changes
-from quasiratio.plots.labels import short_number
+from quasiratio.plots.style import short_number
 
 EDGES = np.linspace(0.0, 4.0, 9)
 

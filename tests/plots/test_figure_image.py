@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from quasiratio.plots.figure_image import figure_image
+from quasiratio.plots.figure_files import figure_image
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,9 +13,8 @@ from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import closure
 from quasiratio.plots import closure_figure, figure_style, save_figure, settled_layout, weight_figure
-from quasiratio.plots.figure_image import figure_image
-from quasiratio.plots.labels import short_number
-from quasiratio.plots.style import PALETTE, method_styles, new_figure
+from quasiratio.plots.figure_files import figure_image
+from quasiratio.plots.style import PALETTE, method_styles, new_figure, short_number
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
-from quasiratio.studies.output.provenance import Provenance
+from quasiratio.provenance import Provenance
+from quasiratio.studies.engine.registry import study_by_name, study_names
 
 REFERENCE = Path(__file__).parent / "reference"
 SHORTER: dict[str, dict[str, Any]] = {
@@ -93,7 +93,7 @@ def _processor() -> str:
 def main(names: list[str], target: Path) -> None:
     """Store the numbers of these studies."""
     torch.set_num_threads(1)
-    for name in names or list(STUDY_MODULES):
+    for name in names or study_names():
         with tempfile.TemporaryDirectory() as directory:
             numbers = smoke_numbers(name, Path(directory))
         content = {

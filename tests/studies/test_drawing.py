@@ -11,7 +11,7 @@ import pytest
 
 from quasiratio.plots import weight_figure
 from quasiratio.report import Picture
-from quasiratio.studies.output.drawing import draw_pictures
+from quasiratio.studies.output.study_files import draw_pictures
 
 
 def pictures() -> dict[str, Picture]:

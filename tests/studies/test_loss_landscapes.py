@@ -8,8 +8,8 @@ import torch
 
 from quasiratio.losses import Mse, Pare
 from quasiratio.studies.engine.registry import study_by_name
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.loss_landscapes.risk_grid import risk_grid
-from quasiratio.studies.study import Row
 
 STUDY = study_by_name("loss-landscapes")
 SETTINGS = {

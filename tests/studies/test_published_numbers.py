@@ -9,8 +9,7 @@ import pytest
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import weighted_histogram
-from quasiratio.studies.output.finite_ratios import finite_ratios
-from quasiratio.studies.output.over_seeds import over_seeds
+from quasiratio.studies.engine.study import over_seeds
 from quasiratio.studies.output.published_tables import (
     GG_HH,
     GG_HH_OBSERVABLES,
@@ -18,7 +17,11 @@ from quasiratio.studies.output.published_tables import (
     SIGNED_GAUSSIAN_SIZES,
     SIGNED_GAUSSIANS,
 )
-from quasiratio.studies.output.stored_closure import histogram_from_numbers, histogram_to_numbers
+from quasiratio.studies.output.stored_closure import (
+    finite_ratios,
+    histogram_from_numbers,
+    histogram_to_numbers,
+)
 from quasiratio.studies.ratio_methods import METHOD_LABELS, families
 
 

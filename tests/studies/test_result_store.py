@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 
 HERE = Path(__file__).parent
 

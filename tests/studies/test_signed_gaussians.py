@@ -8,7 +8,7 @@ import pytest
 
 from quasiratio.report import Picture
 from quasiratio.studies.engine.registry import study_by_name
-from quasiratio.studies.study import Presentation, Row
+from quasiratio.studies.engine.study import Presentation, Row
 
 STUDY = study_by_name("signed-gaussians")
 METHODS = ["mlp", "rosmm", "rosmm_c", "rosmm_r", "sign-resolved"]

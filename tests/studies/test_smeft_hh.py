@@ -11,9 +11,8 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.io import create_table
 from quasiratio.studies.engine.conduct import StudyOptions, resolved_settings
 from quasiratio.studies.engine.registry import study_by_name
-from quasiratio.studies.smeft_hh.generated_parts import generated_columns
-from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, hh_events
-from quasiratio.studies.study import Presentation, Row
+from quasiratio.studies.engine.study import Presentation, Row
+from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, generated_columns, hh_events
 
 STUDY = study_by_name("smeft-hh")
 METHODS = ["mlp", "rosmm", "rosmm_c", "rosmm_r", "sign-resolved"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.studies.smoke_numbers import REFERENCE, Numbers, smoke_numbers, smoke_settings, this_platform
 
-from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
+from quasiratio.studies.engine.registry import study_by_name, study_names
 
 SAME_PLATFORM, OTHER_PLATFORM = 1e-6, 5e-3
 AMPLIFIES_ROUNDING = re.compile(r"/rosmm_c |/MSE |^seed=.* (area|entropy)")
@@ -42,7 +42,7 @@ def differences(found: Numbers, expected: Numbers, *, same_platform: bool) -> li
     return differing
 
 
-@pytest.mark.parametrize("name", STUDY_MODULES)
+@pytest.mark.parametrize("name", study_names())
 def test_smoke_agrees_with_its_reference(name: str, tmp_path: Path) -> None:
     stored = json.loads((REFERENCE / f"{name}-smoke.json").read_text())
     assert stored["settings"] == smoke_settings(name), "make the reference again"
@@ -51,7 +51,7 @@ def test_smoke_agrees_with_its_reference(name: str, tmp_path: Path) -> None:
     assert differences(found, stored["numbers"], same_platform=stored["platform"] == this_platform()) == []
 
 
-@pytest.mark.parametrize("name", STUDY_MODULES)
+@pytest.mark.parametrize("name", study_names())
 def test_the_comparison_sees_a_hundredth(name: str) -> None:
     """Each number of the reference, moved alone, is found; also one that is gone, and one that is not finite."""
     expected: Numbers = json.loads((REFERENCE / f"{name}-smoke.json").read_text())["numbers"]
@@ -68,7 +68,7 @@ def test_the_comparison_sees_a_hundredth(name: str) -> None:
     assert len(differences(expected, {}, same_platform=True)) == sum(map(len, expected.values()))
 
 
-@pytest.mark.parametrize("name", STUDY_MODULES)
+@pytest.mark.parametrize("name", study_names())
 def test_quick_has_a_complete_reference_of_its_own_settings(name: str) -> None:
     """The numbers that `study NAME --compare` is given to see what a change has done."""
     stored = json.loads((REFERENCE / f"{name}-quick.json").read_text())

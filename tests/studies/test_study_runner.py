@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.progress import study_progress
 from quasiratio.studies.engine.conduct import StudyOptions, conduct_study, resolved_settings
 from quasiratio.studies.engine.executors import dask_workers, local_workers
-from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name
+from quasiratio.studies.engine.registry import study_by_name, study_names
 from quasiratio.studies.engine.runner import run_study
-from quasiratio.studies.engine.study_progress import study_progress
 
 HERE = Path(__file__).parent
 
@@ -160,7 +160,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_registered_study_has_its_three_presets() -> None:
-    for name in STUDY_MODULES:
+    for name in study_names():
         study = study_by_name(name)
         assert study.name == name
         assert list(study.presets) == ["smoke", "quick", "full"]

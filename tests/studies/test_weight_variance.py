@@ -11,18 +11,21 @@ import torch
 from scipy.stats import linregress
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.metrics import linear_fit, partial_correlation
 from quasiratio.networks import StackedMlp
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.weight_variance import STUDY
-from quasiratio.studies.weight_variance.classifier_problem import ClassifierProblem
+from quasiratio.studies.weight_variance.fast_passes.classifier_problem import ClassifierProblem
+from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
+    MixtureProblem,
+    signs_to_coefficients,
+)
+from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
+from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
+from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass, initial_parameters
+from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint, grid_points
-from quasiratio.studies.weight_variance.linear_relation import linear_relation, partial_correlation
-from quasiratio.studies.weight_variance.mixture_problem import MixtureProblem, signs_to_coefficients
 from quasiratio.studies.weight_variance.shared_events import EventSizes, optimal_cross_entropy, shared_events
-from quasiratio.studies.weight_variance.signed_events import SignedEvents
-from quasiratio.studies.weight_variance.stack_training import StackSchedule, Stopped, train_stack
-from quasiratio.studies.weight_variance.stacked_pass import StackedPass, initial_parameters
-from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.training import _curve_facts, compute
 
 SMALL = EventSizes(training=3000, validation=1000, test=2000)
@@ -207,9 +210,22 @@ def test_lines_and_their_errors_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(1, 5, 40)
     y = 0.3 * x + rng.normal(0, 0.2, 40)
-    line, expected = linear_relation(x, y), linregress(x, y)
+    line, expected = linear_fit(x, y), linregress(x, y)
     assert (line.slope, line.slope_error) == pytest.approx((expected.slope, expected.stderr))
     assert (line.intercept, line.correlation) == pytest.approx((expected.intercept, expected.rvalue))
+
+
+def test_the_interval_of_a_ratio_of_slopes_holds_its_level() -> None:
+    rng = np.random.default_rng(0)
+    x = np.linspace(1, 5, 20)
+    ends = [
+        linear_fit(x, 3 * x + rng.normal(0, 1.5, 20)).ratio_interval(
+            linear_fit(x, x + rng.normal(0, 1.5, 20))
+        )
+        for _ in range(400)
+    ]
+    coverage = np.mean([lower <= 3 <= upper for lower, upper in ends])
+    assert 0.60 < coverage < 0.76
 
 
 def test_the_partial_correlation_sees_through_a_common_cause() -> None:

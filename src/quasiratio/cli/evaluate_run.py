@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.atomic_files import scratch_directory
 from quasiratio.cli.loaded_model import LoadedModel
 from quasiratio.cli.output_directory import create_output_directory, publish_directory
 from quasiratio.cli.printing import as_json
@@ -25,7 +26,6 @@ from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.sample import WeightedSample
-from quasiratio.scratch import scratch_directory
 from quasiratio.wording import shortened
 
 __all__ = ["EvaluationInput", "run_evaluation"]

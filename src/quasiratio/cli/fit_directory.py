@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from quasiratio.atomic_files import is_alive, scratch_path
 from quasiratio.cli.output_directory import (
     create_output_directory,
     require_output_directory,
     require_output_name,
 )
 from quasiratio.errors import InvalidInputError
-from quasiratio.scratch import is_alive, scratch_path
 
 __all__ = ["FitDirectory"]
 

@@ -21,8 +21,9 @@ from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter
 from quasiratio.estimators.by_name import estimator_by_name
 from quasiratio.estimators.densities import density_lines
 from quasiratio.io import Table
+from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
-from quasiratio.training import progress_lines, resumable
+from quasiratio.training import resumable
 
 __all__ = ["FittedModel", "run_fit"]
 

@@ -12,8 +12,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from quasiratio.atomic_files import remove_stale
 from quasiratio.errors import InvalidInputError
-from quasiratio.scratch import remove_stale
 
 __all__ = [
     "create_output_directory",

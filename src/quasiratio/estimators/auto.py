@@ -3,31 +3,106 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, model_validator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import DivergenceError, InvalidInputError, QuasiratioWarning
-from quasiratio.estimators.auto_report import AutoReport, CandidateRow
-from quasiratio.estimators.base import FitData, RatioEstimator
+from quasiratio.estimators.auto_report import AutoReport, AutoReportDocument, CandidateRow
+from quasiratio.estimators.base import (
+    FitData,
+    FittedRatioDocument,
+    RatioDocument,
+    RatioEstimator,
+    RatioParameters,
+    RatioTemplate,
+)
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.persistent import (
+    FittedDocument,
+    PersistentEstimator,
+    StoredParts,
+    stored_estimator,
+)
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
 from quasiratio.estimators.training_data import checked_features
-from quasiratio.losses import loss_by_name
+from quasiratio.losses.loss_document import UserLosses
 from quasiratio.metrics import ratio_risk, ratio_risk_difference
+from quasiratio.model_files.document import (
+    Document,
+    Name,
+    TensorSpec,
+    refuse_if,
+)
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios.stacking import StackingProblem
 
 __all__ = ["AutoRatio"]
 
 FloatArray = npt.NDArray[np.float64]
 _N_FOLDS = 5
+
+
+class NamedTemplate(Document):
+    """An unfitted estimator and its name among the candidates."""
+
+    name: Name
+    estimator: RatioTemplate
+
+
+class AutoParameters(RatioParameters):
+    """Parameters of `AutoRatio`."""
+
+    candidates: list[NamedTemplate] | None
+
+
+class CandidateDocument(Document):
+    """A fitted candidate, its name and its weight in the stack."""
+
+    name: Name
+    weight: float
+    estimator: RatioDocument
+
+
+class AutoDocument(FittedRatioDocument):
+    """A fitted `AutoRatio`."""
+
+    candidates: list[CandidateDocument] = Field(min_length=1)
+    report: AutoReportDocument
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            len({candidate.name for candidate in self.candidates}) != len(self.candidates),
+            "two candidates have the same name",
+        )
+        refuse_if(
+            any(part.estimator.features.count != self.features.count for part in self.candidates),
+            "a candidate has another number of features",
+        )
+        refuse_if(
+            len({part.estimator.n_members for part in self.candidates}) != 1,
+            "the candidates have different numbers of members",
+        )
+        return self
+
+    @property
+    def n_members(self) -> int:
+        """Number of members of each candidate."""
+        return int(self.candidates[0].estimator.n_members)
+
+    def tensors(self, prefix: str = "") -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        for number, candidate in enumerate(self.candidates):
+            yield from candidate.estimator.tensors(f"{prefix}candidates.{number}.")
 
 
 @dataclass(eq=False, repr=False)
@@ -65,18 +140,22 @@ class AutoRatio(RatioEstimator):
 
     candidates: Mapping[str, RatioEstimator] | None = None
 
-    def _fit_events(self, data: FitData) -> None:
+    parameters_type: ClassVar[type[Document]] = AutoParameters
+    fitted_type: ClassVar[type[FittedDocument]] = AutoDocument
+
+    def fit_events(self, data: FitData) -> None:
+        """Fit the candidates, and choose."""
         candidates = self._checked_candidates()
         any_sign = data.densities.reference.sign == "any"
         fitted: dict[str, RatioEstimator] = {}
         left_out: dict[str, str] = {}
         for name, candidate in candidates.items():
-            if any_sign and not _accepts_any_reference(candidate):
+            if any_sign and not candidate.accepts_any_reference:
                 left_out[name] = "it needs a positive reference density"
                 continue
             try:
                 # Lengths and strengths are tried for the first only: the others would cost as much again.
-                candidate._fit_checked(data._replace(tries=not fitted), self)
+                candidate.fit_checked(data._replace(tries=not fitted), self)
             except (InvalidInputError, DivergenceError) as error:
                 last_error = error
                 left_out[name] = str(error)
@@ -101,11 +180,16 @@ class AutoRatio(RatioEstimator):
         self.candidates_ = fitted
         self._choose(data, sound, any_sign=any_sign, left_out=left_out)
 
-    def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+        """Return the stacked ratio of each event and, if asked for, the stacked ratios of each member."""
         check_is_fitted(self, "candidates_")
         features = checked_features(self, X, reset=False)
         stacked = list(zip(self.stack_weights_, self.candidates_.values(), strict=True))
-        parts = [(weight, *c._predict(features, members=members)) for weight, c in stacked if weight != 0]
+        parts = [
+            (weight, *c.predict_with_members(features, members=members))
+            for weight, c in stacked
+            if weight != 0
+        ]
         ratio = np.sum([weight * ratio for weight, ratio, _ in parts], axis=0)
         return ratio, np.sum([weight * rows for weight, _, rows in parts], axis=0)
 
@@ -197,13 +281,67 @@ class AutoRatio(RatioEstimator):
             _with_left_out(reason, left_out),
         )
 
+    def stored_parameter(self, name: str, value: Any) -> Any:  # noqa: ANN401
+        """Turn a parameter into what its document holds."""
+        if name == "candidates" and value is not None:
+            return [NamedTemplate(name=key, estimator=one.template()) for key, one in value.items()]
+        return super().stored_parameter(name, value)
+
+    @classmethod
+    def restored_parameter(cls, name: str, value: Any, losses: UserLosses) -> Any:  # noqa: ANN401
+        """Turn what a document holds into a parameter."""
+        if name == "candidates" and value is not None:
+            return {one.name: one.estimator.restored(losses) for one in value}
+        return super().restored_parameter(name, value, losses)
+
+    def fitted_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted candidates."""
+        return {f"candidates.{number}.": one for number, one in enumerate(self.candidates_.values())}
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the candidates with their weights, and the report."""
+        weighted = zip(self.candidates_.items(), self.stack_weights_, strict=True)
+        candidates = [
+            CandidateDocument(name=name, weight=float(weight), estimator=candidate.fitted_document())
+            for (name, candidate), weight in weighted
+        ]
+        return {**super().fitted_fields(), "candidates": candidates, "report": self.report_.document()}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the candidates, their weights and the report."""
+        super().restore(document, stored)
+        self.stack_weights_ = np.array([candidate.weight for candidate in document.candidates])
+        self.candidates_ = {
+            candidate.name: cast(
+                RatioEstimator, stored_estimator(candidate.estimator, stored.under(f"candidates.{number}."))
+            )
+            for number, candidate in enumerate(document.candidates)
+        }
+        self.report_ = AutoReport.stored(document.report)
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the stack to a graph."""
+        stacked = zip(self.stack_weights_, self.candidates_.values(), strict=True)
+        parts = [
+            candidate.add_onnx(graph, features).scaled(graph, float(weight))
+            for weight, candidate in stacked
+            if weight != 0
+        ]
+        ratio, members = parts[0]
+        for part in parts[1:]:
+            ratio = graph.add("Add", ratio, part.ratio)
+            if members is not None and part.members is not None:
+                members = graph.add("Add", members, part.members)
+        return RatioNames(ratio, members)
+
+    def training_summary(self) -> dict[str, Any]:
+        """Return the summaries of the candidates, with their weights."""
+        weighted = zip(self.candidates_.items(), self.stack_weights_, strict=True)
+        return {
+            name: {"weight": float(weight), **candidate.training_summary()}
+            for (name, candidate), weight in weighted
+        }
+
 
 def _with_left_out(reason: str, left_out: dict[str, str]) -> str:
     return "; ".join([reason, *(f"left out {name}: {why.rstrip('.')}" for name, why in left_out.items())])
-
-
-def _accepts_any_reference(candidate: RatioEstimator) -> bool:
-    """Whether a candidate can learn where the reference density is negative."""
-    if isinstance(candidate, DirectRatio):
-        return loss_by_name(candidate.loss).is_bounded(q_reference=-1.0, q_target=0.0)
-    return True

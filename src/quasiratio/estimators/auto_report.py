@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
-if TYPE_CHECKING:
-    from quasiratio.metrics import RatioRisk
+from quasiratio.estimators.fit_check import RiskDocument
+from quasiratio.metrics import RatioRisk
+from quasiratio.model_files.document import Document, Measured, Name, as_measured, from_measured
 
-__all__ = ["AutoReport", "CandidateRow"]
+__all__ = ["AutoReport", "AutoReportDocument", "CandidateRow"]
+
+
+class CandidateRowDocument(Document):
+    """`CandidateRow`."""
+
+    name: Name
+    risk: RiskDocument
+    difference: RiskDocument
+    weight: Measured
+
+
+class AutoReportDocument(Document):
+    """`AutoReport`."""
+
+    rows: list[CandidateRowDocument]
+    best: Name
+    dropped: list[Name]
+    stacked_risk: Measured
+    single_risk: Measured
+    reason: Name
 
 
 @dataclass(frozen=True)
@@ -51,3 +72,32 @@ class AutoReport:
                 f"{row.name:<{width}}  {row.risk.value:>10.6f}  {difference:>24}  {row.weight:>7.3f}"
             )
         return "\n".join([*lines, f"choice: {self.reason}"])
+
+    def document(self) -> AutoReportDocument:
+        """Describe the choice."""
+        return AutoReportDocument(
+            rows=[
+                CandidateRowDocument(
+                    name=row.name,
+                    risk=RiskDocument.of(row.risk),
+                    difference=RiskDocument.of(row.difference),
+                    weight=as_measured(row.weight),
+                )
+                for row in self.rows
+            ],
+            best=self.best,
+            dropped=list(self.dropped),
+            stacked_risk=as_measured(self.stacked_risk),
+            single_risk=as_measured(self.single_risk),
+            reason=self.reason,
+        )
+
+    @classmethod
+    def stored(cls, document: AutoReportDocument) -> Self:
+        """Make the report again."""
+        rows = tuple(
+            CandidateRow(row.name, row.risk.restored(), row.difference.restored(), from_measured(row.weight))
+            for row in document.rows
+        )
+        risks = from_measured(document.stacked_risk), from_measured(document.single_risk)
+        return cls(rows, document.best, tuple(document.dropped), *risks, document.reason)

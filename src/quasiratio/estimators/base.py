@@ -5,27 +5,38 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, overload
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError, QuasiratioWarning, UntrustworthyFitWarning
-from quasiratio.estimators.densities import Densities, assumed_densities
-from quasiratio.estimators.devices import usable_device
+from quasiratio.estimators.densities import (
+    AssumedDensity,
+    AssumedDensityDocument,
+    Densities,
+    assumed_densities,
+)
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import (
     CheckedRatio,
     FitCheck,
+    FitCheckDocument,
     check_ratio,
     effective_size,
     one_event_decides,
 )
-from quasiratio.estimators.hyperparameters import NetworkEstimator
+from quasiratio.estimators.fitting import usable_device
+from quasiratio.estimators.hyperparameters import (
+    FittedNetworkDocument,
+    NetworkEstimator,
+    NetworkParameters,
+)
 from quasiratio.estimators.learned_signs import LearnedSigns
-from quasiratio.estimators.persistent import PersistentEstimator
+from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     labelled_events,
@@ -34,9 +45,19 @@ from quasiratio.estimators.training_data import (
     warn_about_weights,
 )
 from quasiratio.metrics import ratio_risk
+from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
+from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
 
-__all__ = ["FitData", "RatioEstimator", "checked_ratio"]
+__all__ = [
+    "FitData",
+    "FittedRatioDocument",
+    "RatioDocument",
+    "RatioEstimator",
+    "RatioParameters",
+    "RatioTemplate",
+    "checked_ratio",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _CHECK_SHARE = 0.5
@@ -68,8 +89,30 @@ def checked_ratio(ratio: FloatArray, events: LabelledEvents, densities: Densitie
     )
 
 
+class RatioParameters(NetworkParameters):
+    """Hyperparameters of `RatioEstimator`."""
+
+    normalize: bool
+    reference_density: Literal["auto", "positive", "any"] = "any"
+    target_density: Literal["auto", "positive", "any"] = "any"
+
+
+class FittedRatioDocument(FittedNetworkDocument):
+    """What every fitted ratio estimator has; the first version had none of it."""
+
+    check: FitCheckDocument | None = None
+    reference_density: AssumedDensityDocument | None = None
+    target_density: AssumedDensityDocument | None = None
+    training_sizes: Annotated[list[Measured], Field(min_length=2, max_length=2)] | None = None
+
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+        return int(self.parameters.n_members)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(PersistentEstimator, NetworkEstimator):
+class RatioEstimator(NetworkEstimator):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
@@ -93,15 +136,18 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
     reference_density: Literal["auto", "positive", "any"] = "auto"
     target_density: Literal["auto", "positive", "any"] = "auto"
 
+    parameters_type: ClassVar[type[Document]] = RatioParameters
+    fitted_type: ClassVar[type[FittedDocument]] = FittedRatioDocument
+
     @abstractmethod
-    def _fit_events(self, data: FitData) -> None:
+    def fit_events(self, data: FitData) -> None:
         """Learn from checked events."""
 
     @abstractmethod
-    def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
 
-    def _facts_for_check(self) -> dict[str, Any]:
+    def facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit beside its ratios."""
         return {}
 
@@ -123,13 +169,15 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
                 events is held out, and half of that again for the check.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
-        self._checked_settings(len(events))
+        self.checked_settings(len(events))
         warn_about_weights(events, self.n_features_in_)
-        self.seed_ = self._new_seed()
-        self.fingerprint_ = data_fingerprint(self._names(), events.features, events.labels, events.weights)
+        self.seed_ = self.new_seed()
+        self.fingerprint_ = data_fingerprint(
+            self.feature_list(), events.features, events.labels, events.weights
+        )
         rng = np.random.default_rng(self.seed_)
         if validation is None:
-            fraction = self._held_out_fraction(len(events))
+            fraction = self.held_out_fraction(len(events))
             parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
             numbers = parts[2]
@@ -142,14 +190,14 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             training,
             reference=self.reference_density,
             target=self.target_density,
-            periodic=self._periodic_columns(training.features),
+            periodic=self.periodic_columns(training.features),
             device=usable_device(self.device),
             seed=self.seed_ % 2**31,
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
         data = FitData(training, held_out, densities)
         self.training_sizes_: tuple[float, float] | None = data.effective_sizes
-        self._fit_events(data)
+        self.fit_events(data)
         self.fit_check_ = self._check(aside, numbers, densities)
         if self.fit_check_.status == "failed":
             warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=2)
@@ -159,10 +207,10 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         """Check the fitted ratio on events kept aside."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuasiratioWarning)  # about the training events, and said before
-            named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self._names())
-            ratio = self._predict(named, members=False)[0] if len(aside) else np.empty(0)
+            named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self.feature_list())
+            ratio = self.predict_with_members(named, members=False)[0] if len(aside) else np.empty(0)
         checked = checked_ratio(ratio, aside, densities)
-        return check_ratio(checked, numbers[~aside.labels], **self._facts_for_check())
+        return check_ratio(checked, numbers[~aside.labels], **self.facts_for_check())
 
     def fit_samples(
         self,
@@ -200,15 +248,15 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             checked = (*stacked_samples(*_validation_pair(validation, is_weighted=is_weighted)), None)
         return self.fit(*stacked_samples(*samples), validation=checked)
 
-    def _fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
+    def fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
         known: Any = owner
         self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
-        self._checked_settings(len(data.training))
-        self.seed_, self.fingerprint_ = self._new_seed(), owner.fingerprint_
+        self.checked_settings(len(data.training))
+        self.seed_, self.fingerprint_ = self.new_seed(), owner.fingerprint_
         self.reference_density_, self.target_density_ = data.densities.reference, data.densities.target
         self.training_sizes_ = data.effective_sizes
-        self._fit_events(data)
+        self.fit_events(data)
         self.fit_check_ = self._check(data.held_out, np.arange(len(data.held_out)), data.densities)
 
     @overload
@@ -231,8 +279,8 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
                 root of their number); needs `n_members > 1`.
         """
         if not return_std:
-            return self._predict(X, members=False)[0]
-        ratio, members = self._predict(X, members=True)
+            return self.predict_with_members(X, members=False)[0]
+        ratio, members = self.predict_with_members(X, members=True)
         if len(members) < 2:
             msg = (
                 "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
@@ -253,7 +301,7 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
 
     def predict_members(self, X: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`; propagate these, not per-event errors."""
-        return self._predict(X, members=True)[1]
+        return self.predict_with_members(X, members=True)[1]
 
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ANN401
         r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`).
@@ -284,12 +332,52 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
         )
         return -risk.value
 
+    @property
+    def accepts_any_reference(self) -> bool:
+        """Whether the method can learn where the reference density is negative."""
+        return True
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the check, what was assumed of the densities, and the sizes of the samples."""
+        sizes = self.training_sizes_
+        return {
+            **super().fitted_fields(),
+            "check": self.fit_check_.document(),
+            "reference_density": self.reference_density_.document(),
+            "target_density": self.target_density_.document(),
+            "training_sizes": None if sizes is None else [as_measured(size) for size in sizes],
+        }
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set what every ratio estimator knows of its fit."""
+        super().restore(document, stored)
+        self.fit_check_ = FitCheck.stored(document.check)
+        self.reference_density_ = AssumedDensity.stored(document.reference_density)
+        self.target_density_ = AssumedDensity.stored(document.target_density)
+        sizes = document.training_sizes
+        self.training_sizes_ = None if sizes is None else (from_measured(sizes[0]), from_measured(sizes[1]))
+
     def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401
         if not isinstance(validation, tuple | list) or len(validation) != 3:
             msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
             raise InvalidInputError(msg)
         features, labels, weights = validation
         return labelled_events(self, features, labels, weights, reset=False, where="validation")
+
+
+def _ratio_class(kind: str) -> type[RatioEstimator]:
+    """Return the ratio estimator of that name of a class, or raise."""
+    found: type[Any] = ESTIMATORS.of_kind(kind)
+    if not issubclass(found, RatioEstimator):
+        msg = f"Got an estimator of the class {kind}; expected one of a ratio."
+        raise InvalidInputError(msg)
+    return found
+
+
+RatioTemplate = Annotated[Any, by_kind(lambda kind: _ratio_class(kind).template_type(), optional=True)]
+"""An unfitted ratio estimator in `model.json`, or none."""
+RatioDocument = Annotated[Any, by_kind(lambda kind: _ratio_class(kind).document_type())]
+"""A fitted ratio estimator in `model.json`."""
 
 
 def _validation_pair(validation: Any, *, is_weighted: bool) -> tuple[WeightedSample, WeightedSample]:  # noqa: ANN401

@@ -8,14 +8,17 @@ nothing divides by it, unless its asymmetry is beyond doubt above the floor even
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.learned_signs import LearnedSigns
+from quasiratio.model_files.document import Document, Text
 from quasiratio.ratios import SignFloors
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from quasiratio.estimators.training_data import LabelledEvents
 
-__all__ = ["AssumedDensity", "Densities", "assumed_densities", "density_lines"]
+__all__ = ["AssumedDensity", "AssumedDensityDocument", "Densities", "assumed_densities", "density_lines"]
 
 FloatArray = npt.NDArray[np.float64]
 Statement = Literal["auto", "positive", "any"]
@@ -34,6 +37,14 @@ _FLOOR_SHARE = 0.25
 """The smallest asymmetry of an estimate, in units of the mean one."""
 _LARGEST_FLOOR = 0.9
 _CLEAR_ERRORS = 2.0
+
+
+class AssumedDensityDocument(Document):
+    """`AssumedDensity`."""
+
+    sign: Literal["positive", "any"]
+    floor: Annotated[float, Field(gt=0, lt=1)] | None
+    reason: Text
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,17 @@ class AssumedDensity:
     sign: Literal["positive", "any"]
     floor: float | None
     reason: str
+
+    def document(self) -> AssumedDensityDocument:
+        """Describe what was assumed."""
+        return AssumedDensityDocument(**dataclasses.asdict(self))
+
+    @classmethod
+    def stored(cls, document: AssumedDensityDocument | None) -> Self:
+        """Make the assumption again; the first version assumed nothing."""
+        if document is None:
+            return cls("any", None, "the model was made before densities were tested")
+        return cls(document.sign, document.floor, document.reason)
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,30 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from quasiratio.errors import NegativeWeightWarning
+from quasiratio.estimators.base import RatioParameters
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.sign_resolved import train_sign_resolved
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.losses import Pare, RatioLoss, loss_by_name
-from quasiratio.ratios import DirectModel, SignFloors
+from quasiratio.losses.loss_document import LossDocument
+from quasiratio.model_files.document import Document, Name
+from quasiratio.ratios import DirectModel, RatioModel, SignFloors
 from quasiratio.training import RatioObjective
 
 __all__ = ["DirectRatio"]
+
+
+class DirectParameters(RatioParameters):
+    """Parameters of `DirectRatio`."""
+
+    loss: Name | LossDocument
 
 
 @dataclass(eq=False, repr=False)
@@ -46,13 +56,25 @@ class DirectRatio(SingleModelRatio):
 
     loss: str | RatioLoss = "bce"
 
-    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+    parameters_type: ClassVar[type[Document]] = DirectParameters
+    model_type: ClassVar[type[RatioModel]] = DirectModel
+
+    @property
+    def accepts_any_reference(self) -> bool:
+        """Whether the loss can learn where the reference density is negative."""
+        return loss_by_name(self.loss).is_bounded(q_reference=-1.0, q_target=0.0)
+
+    def take_from_model(self, model: Any) -> None:  # noqa: ANN401
+        """Set the loss in use."""
+        self.loss_ = model.loss
+
+    def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+        """Train the networks with the loss."""
         loss = loss_by_name(self.loss)
         if isinstance(loss, Pare) and loss.eps == "auto":
             loss = loss.resolved(_first_estimate(fit, floors))
         if not loss.expresses_negative_ratios and np.any(fit.train_events.weights < 0):
             _warn_positive_only(loss)
-        self.loss_ = loss
         (model, history, _), trials = best_of_trials(fit, partial(_train_direct, loss=loss))
         return TrainedModel(model, (history,), trials)
 

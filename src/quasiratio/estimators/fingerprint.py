@@ -1,21 +1,162 @@
-"""What a model was trained on, in a few numbers: enough to recognise the data, too little to rebuild them."""
+r"""What a model was trained on, in a few numbers: enough to recognise the data, too little to rebuild them.
+
+Training events are recognised from a few of their hashes. A model keeps, of all hashes of its training events, the $k$
+smallest (a *bottom-k sketch*). They are a random choice of events that everybody makes in the same way: of any other
+events, look at those whose hash is not above the largest one kept, $\tau$. An event among them was trained on if and only
+if its hash is in the sketch, so that
+
+$$\text{share seen} \approx \frac{\#\{i : h_i \le \tau,\ h_i \in \text{sketch}\}}{\#\{i : h_i \le \tau\}}.$$
+
+Hashes cannot be turned back into events.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field, model_validator
 
-from quasiratio.estimators.event_sketch import EventSketch, SeenEvents, sketches_by_label
 from quasiratio.metrics.duplicates import row_hashes
+from quasiratio.model_files.document import Count, Document, Name, refuse_if
 from quasiratio.sample import WeightedSample
 
-__all__ = ["DataFingerprint", "data_fingerprint"]
+__all__ = [
+    "SKETCH_SIZE",
+    "DataFingerprint",
+    "EventSketch",
+    "FingerprintDocument",
+    "SeenEvents",
+    "data_fingerprint",
+    "event_sketch",
+]
+
+SKETCH_SIZE = 512
+_MOST_REPEATS = 1.5
+_FEWEST_HITS = 5
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+@dataclass(frozen=True)
+class EventSketch:
+    """The smallest hashes of a set of events.
+
+    Attributes:
+        hashes: Distinct hashes, increasing.
+        is_complete: Whether these are the hashes of all events.
+    """
+
+    hashes: tuple[int, ...] = ()
+    is_complete: bool = False
+
+    def counted(self, hashes: npt.NDArray[np.uint64]) -> tuple[int, int]:
+        """Return how many hashes are within the reach of the sketch, and how many of these are in it."""
+        if not self.hashes:
+            return 0, 0
+        known = np.array(self.hashes, dtype=np.uint64)
+        within = hashes if self.is_complete else hashes[hashes <= known[-1]]
+        places = np.minimum(np.searchsorted(known, within), len(known) - 1)
+        return len(within), int(np.count_nonzero(known[places] == within))
+
+
+@dataclass(frozen=True)
+class SeenEvents:
+    """How many events were recognised; counts of parts of a sample add up.
+
+    Attributes:
+        within: Events within the reach of each sketch.
+        hits: Those of them that are in the sketch.
+    """
+
+    within: tuple[int, ...] = ()
+    hits: tuple[int, ...] = ()
+
+    def __add__(self, other: SeenEvents) -> SeenEvents:
+        if not self.within or not other.within:
+            return self if self.within else other
+        return SeenEvents(
+            tuple(a + b for a, b in zip(self.within, other.within, strict=True)),
+            tuple(a + b for a, b in zip(self.hits, other.hits, strict=True)),
+        )
+
+    @property
+    def share(self) -> float:
+        """Estimated share of the events that took part in the training, as reference or as target.
+
+        A class of which fewer than five were recognised does not count, as that may be chance; events that were in
+        both classes count twice, up to all of them.
+        """
+        shares = [
+            n_hits / n_within
+            for n_within, n_hits in zip(self.within, self.hits, strict=True)
+            if n_hits >= _FEWEST_HITS
+        ]
+        return min(1.0, sum(shares, 0.0))
+
+
+def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:
+    """Return the sketch of a set of events, from the hashes of their features.
+
+    Where the same features come back again and again, as with a few whole numbers, they tell nothing about
+    events; the sketch is then empty, and recognises none.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> events = rng.normal(size=(10_000, 3)).astype(np.float32)
+        >>> sketch = event_sketch(row_hashes(events))
+        >>> within, hits = sketch.counted(row_hashes(events[:5000]))
+        >>> within == hits, sketch.counted(row_hashes(rng.normal(size=(5000, 3)).astype(np.float32)))[1]
+        (True, 0)
+    """
+    n_smallest = 4 * SKETCH_SIZE
+    smallest = np.partition(hashes, n_smallest)[:n_smallest] if len(hashes) > n_smallest else hashes
+    distinct, counts = np.unique(smallest, return_counts=True)
+    distinct, counts = distinct[:SKETCH_SIZE], counts[:SKETCH_SIZE]
+    if counts.sum() > _MOST_REPEATS * len(distinct):
+        return EventSketch()
+    is_complete = len(hashes) <= n_smallest and len(np.unique(smallest)) <= SKETCH_SIZE
+    return EventSketch(tuple(distinct.tolist()), is_complete)
+
+
+def _sketches_by_label(
+    features: npt.NDArray[np.float32], labels: npt.NDArray[np.bool_] | None
+) -> tuple[EventSketch, ...]:
+    """Return one sketch of the reference and one of the target, or one of all where there are no labels."""
+    hashes = row_hashes(features)
+    return (
+        (event_sketch(hashes),)
+        if labels is None
+        else (event_sketch(hashes[~labels]), event_sketch(hashes[labels]))
+    )
+
+
+class SketchDocument(Document):
+    """`EventSketch`: 16 hexadecimal digits per hash, increasing."""
+
+    hashes: Annotated[str, Field(pattern=r"^([0-9a-f]{16})*$", max_length=16 * 4096)]
+    is_complete: bool
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parts = [self.hashes[start : start + 16] for start in range(0, len(self.hashes), 16)]
+        refuse_if(any(a >= b for a, b in itertools.pairwise(parts)), "the hashes of events do not increase")
+        return self
+
+
+class FingerprintDocument(Document):
+    """What the training data were."""
+
+    n_events: Count
+    sum_of_weights: float
+    ranges: dict[Name, Annotated[list[float], Field(min_length=2, max_length=2)]]
+    sha256: Sha256
+    sketches: list[SketchDocument] = Field(default_factory=list, max_length=2)
 
 
 @dataclass(frozen=True)
@@ -59,6 +200,36 @@ class DataFingerprint:
         """
         return self.seen(X).share
 
+    def document(self) -> FingerprintDocument:
+        """Describe the training data."""
+        return FingerprintDocument(
+            n_events=self.n_events,
+            sum_of_weights=self.sum_of_weights,
+            ranges={name: list(bounds) for name, bounds in self.ranges.items()},
+            sha256=self.sha256,
+            sketches=[
+                SketchDocument(
+                    hashes="".join(f"{value:016x}" for value in sketch.hashes), is_complete=sketch.is_complete
+                )
+                for sketch in self.sketches
+            ],
+        )
+
+    @classmethod
+    def stored(cls, document: FingerprintDocument) -> Self:
+        """Make the summary of the training data again."""
+        ranges = {name: (low, high) for name, (low, high) in document.ranges.items()}
+        sketches = tuple(
+            EventSketch(
+                tuple(
+                    int(sketch.hashes[start : start + 16], 16) for start in range(0, len(sketch.hashes), 16)
+                ),
+                sketch.is_complete,
+            )
+            for sketch in document.sketches
+        )
+        return cls(document.n_events, document.sum_of_weights, ranges, document.sha256, sketches)
+
 
 def data_fingerprint(
     names: Sequence[str],
@@ -82,5 +253,5 @@ def data_fingerprint(
     )  # NumPy is slow along a long first axis
     lowest, highest = columns.amin(dim=0).tolist(), columns.amax(dim=0).tolist()
     ranges = {name: (low, high) for name, low, high in zip(names, lowest, highest, strict=True)}
-    sketches = sketches_by_label(features, labels)
+    sketches = _sketches_by_label(features, labels)
     return DataFingerprint(len(features), float(weights.sum()), ranges, checksum.hexdigest(), sketches)

@@ -8,14 +8,24 @@ events that were kept aside: the largest share of one event in $\sum |w r|$, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from quasiratio.metrics import RatioRisk, ratio_risk_difference
+from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 
-__all__ = ["CheckedRatio", "FitCheck", "check_ratio", "one_event_decides"]
+__all__ = [
+    "CheckedRatio",
+    "FitCheck",
+    "FitCheckDocument",
+    "RiskDocument",
+    "check_ratio",
+    "effective_size",
+    "one_event_decides",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Status = Literal["good", "failed", "unknown"]
@@ -57,6 +67,38 @@ class CheckedRatio:
             weights_target=self.target_weights,
             judge_weights=self.judge_weights,
         )
+
+
+class RiskDocument(Document):
+    """`RatioRisk`."""
+
+    value: Measured
+    error: Measured
+
+    @classmethod
+    def of(cls, risk: RatioRisk) -> Self:
+        """Describe a risk."""
+        return cls(value=as_measured(risk.value), error=as_measured(risk.error))
+
+    def restored(self) -> RatioRisk:
+        """Make the risk again."""
+        return RatioRisk(from_measured(self.value), from_measured(self.error))
+
+
+class FitCheckDocument(Document):
+    """`FitCheck`."""
+
+    status: Literal["good", "failed", "unknown"]
+    n_events: Annotated[int, Field(ge=0)]
+    effective_share: Measured
+    largest_share: Measured
+    worst_events: list[int] = Field(max_length=100)
+    risk_difference: RiskDocument
+    reach: Annotated[list[Measured], Field(min_length=2, max_length=2)]
+    near_cap: Measured
+    peak_fraction: Measured
+    helped: Text
+    reasons: list[Text] = Field(max_length=100)
 
 
 @dataclass(frozen=True)
@@ -104,6 +146,44 @@ class FitCheck:
             f"{self.reach[1]:.3g}."
         )
         return " ".join([opening, facts, *self.reasons, *([self.helped] if self.helped else [])])
+
+    def document(self) -> FitCheckDocument:
+        """Describe the check."""
+        return FitCheckDocument(
+            status=self.status,
+            n_events=self.n_events,
+            effective_share=as_measured(self.effective_share),
+            largest_share=as_measured(self.largest_share),
+            worst_events=list(self.worst_events),
+            risk_difference=RiskDocument.of(self.risk_difference),
+            reach=[as_measured(value) for value in self.reach],
+            near_cap=as_measured(self.near_cap),
+            peak_fraction=as_measured(self.peak_fraction),
+            helped=self.helped,
+            reasons=list(self.reasons),
+        )
+
+    @classmethod
+    def stored(cls, document: FitCheckDocument | None) -> Self:
+        """Make the check again; models of the first version have none."""
+        if document is None:
+            nan = float("nan")
+            reasons = ("it was made before fits were checked.",)
+            return cls("unknown", 0, nan, nan, (), RatioRisk(nan, nan), (nan, nan), reasons=reasons)
+        low, high = (from_measured(value) for value in document.reach)
+        return cls(
+            document.status,
+            document.n_events,
+            from_measured(document.effective_share),
+            from_measured(document.largest_share),
+            tuple(document.worst_events),
+            document.risk_difference.restored(),
+            (low, high),
+            from_measured(document.near_cap),
+            from_measured(document.peak_fraction),
+            document.helped,
+            tuple(document.reasons),
+        )
 
 
 def one_event_decides(shares: FloatArray, natural_shares: FloatArray) -> bool:

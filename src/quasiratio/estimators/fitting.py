@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -11,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.progress import training_progress
 from quasiratio.training import (
     Batch,
     Batches,
@@ -20,10 +23,10 @@ from quasiratio.training import (
     TrainingSettings,
     member_weights,
     normalized_per_group,
-    progress_bar,
     train,
 )
 from quasiratio.training.threads import training_threads
+from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +34,46 @@ if TYPE_CHECKING:
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
-__all__ = ["Fit"]
+__all__ = ["Fit", "available_device", "usable_device"]
+
+_DEVICE_KINDS = ("cpu", "cuda", "mps", "xpu")
+
+
+def usable_device(name: str) -> torch.device:
+    """Return the device of this name, or raise unless it computes in single and in double precision.
+
+    Example:
+        >>> usable_device("cpu")
+        device(type='cpu')
+        >>> usable_device("meta")
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the device 'meta', which is not available here; ...
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    given: object = name
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kinds of devices that PyTorch has given up
+            device = torch.device(name)
+        if isinstance(given, str) and device.type in _DEVICE_KINDS:
+            for precision in (torch.float32, torch.float64):  # Apple's mps has no double precision
+                float(torch.ones(1, dtype=precision, device=device).sum())
+            return device
+    except (RuntimeError, AssertionError, TypeError, ValueError, NotImplementedError):
+        pass
+    more = ", 'cuda'" if torch.cuda.is_available() else ""
+    msg = f"Got the device {shortened(str(name))!r}, which is not available here; use 'auto' or 'cpu'{more}."
+    raise InvalidInputError(msg)
+
+
+def available_device(name: str) -> torch.device:
+    """Return the device of a fit, or the processor where this machine has no such device."""
+    try:
+        return usable_device(name)
+    except InvalidInputError:
+        return torch.device("cpu")
 
 
 @dataclass
@@ -164,7 +206,7 @@ class Fit:
         n_rows = settings.batch_size * (self.n_members * len(training))
         with (
             training_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
-            progress_bar(objective.name, verbose=self.verbose) as progress,
+            training_progress(objective.name, verbose=self.verbose) as progress,
         ):
             return train(
                 model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress

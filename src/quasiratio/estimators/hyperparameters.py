@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from pydantic import Field, model_validator
 from sklearn.utils import check_random_state
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.devices import usable_device
-from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.fitting import Fit, usable_device
+from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator, StoredParts
 from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.losses.loss_document import UserLosses
+from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
 from quasiratio.networks import default_hidden_layers, recognised_angles
 from quasiratio.training import TrainingSettings
 from quasiratio.training.standard import (
@@ -25,14 +27,71 @@ from quasiratio.training.standard import (
     trial_settings,
 )
 
-__all__ = ["NetworkEstimator"]
+__all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
 
 
+class Widths(Document):
+    """Hidden layers, as the tuple or list that was given."""
+
+    container: Literal["tuple", "list"]
+    values: list[Count] = Field(max_length=1000)
+
+    def restored(self, losses: UserLosses) -> list[int] | tuple[int, ...]:  # noqa: ARG002
+        """Make the widths again."""
+        return tuple(self.values) if self.container == "tuple" else list(self.values)
+
+
+class NetworkParameters(Document):
+    """Hyperparameters of `NetworkEstimator`; a default is what versions without the parameter did."""
+
+    hidden_layers: Widths | None
+    activation: Name | None
+    batch_size: Count | None
+    learning_rate: PositiveFloat | None
+    max_steps: Annotated[int, Field(ge=1)] | None
+    patience: Annotated[int, Field(ge=1)] | None
+    schedule: Literal["cosine", "constant"]
+    epoch_size: Annotated[int, Field(ge=1)] | None
+    weight_decay: Annotated[float, Field(ge=0)] | None
+    n_members: Count
+    validation_fraction: float | None
+    device: Annotated[str, Field(pattern=r"^(auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?)$")]
+    on_divergence: Literal["warn", "raise"]
+    random_state: int | None
+    verbose: bool
+    periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
+    n_threads: Count | None = None
+
+
+class FeaturesDocument(Document):
+    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well."""
+
+    count: Count
+    names: list[Name] | None
+    from_frame: bool
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            self.names is not None and len(self.names) != self.count,
+            "the number of names is not the number of features",
+        )
+        refuse_if(self.names is None and self.from_frame, "a frame has names")
+        return self
+
+
+class FittedNetworkDocument(FittedDocument):
+    """What every fitted estimator with networks has."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    features: FeaturesDocument
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+class NetworkEstimator(PersistentEstimator):
     """Base of all estimators that train networks.
 
     The dataclass writes the constructor, which only stores; so scikit-learn finds every parameter in its
@@ -85,11 +144,14 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None = None
     verbose: bool = True
 
-    def _new_seed(self) -> int:
+    parameters_type: ClassVar[type[Document]] = NetworkParameters
+    fitted_type: ClassVar[type[FittedDocument]] = FittedNetworkDocument
+
+    def new_seed(self) -> int:
         """Draw the seed of a fit from `random_state`."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _prepared(
+    def prepared_fit(
         self,
         training: LabelledEvents,
         held_out: LabelledEvents,
@@ -97,7 +159,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         judge_weights: npt.NDArray[np.float64] | None = None,
     ) -> Fit:
         """Check the hyperparameters and put the events on the device."""
-        settings = self._checked_settings(len(training))
+        settings = self.checked_settings(len(training))
         trials = trial_settings(settings, len(training), fixed_decay=self.weight_decay is not None)
         return Fit(
             training,
@@ -106,16 +168,17 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             settings,
             trials,
             self.n_members,
-            self._widths(len(training)),
-            self._activation(),
-            self._periodic_columns(training.features),
+            self.layer_widths(len(training)),
+            self.activation_name(),
+            self.periodic_columns(training.features),
             usable_device(self.device),
             self.n_threads,
             self.verbose,
             seed,
         )
 
-    def _checked_settings(self, n_events: int) -> TrainingSettings:
+    def checked_settings(self, n_events: int) -> TrainingSettings:
+        """Check the hyperparameters, and settle those that depend on the number of events."""
         for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size", "n_threads"):
             value = getattr(self, name)
             is_default = value is None and name != "n_members"
@@ -147,9 +210,9 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             on_divergence=self.on_divergence,
         )
 
-    def _periodic_columns(self, features: npt.NDArray[np.float32]) -> list[int]:
+    def periodic_columns(self, features: npt.NDArray[np.float32]) -> list[int]:
         """Return the columns that are angles, in order."""
-        names = self._names()
+        names = self.feature_list()
         if self.periodic is None:
             return recognised_angles(names, features)
         given: object = self.periodic
@@ -167,32 +230,61 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInputError(msg)
         return sorted(columns)
 
-    def _held_out_fraction(self, n_events: int) -> float:
+    def held_out_fraction(self, n_events: int) -> float:
         """Return the share of the events that validates."""
         if self.validation_fraction is None:
             return standard_validation_fraction(n_events)
         return self.validation_fraction
 
-    def _widths(self, n_events: int) -> Sequence[int]:
+    def layer_widths(self, n_events: int) -> Sequence[int]:
         """Return the hidden layers in use."""
         if self.hidden_layers is not None:
             return self.hidden_layers
         return default_hidden_layers(self.n_features_in_, n_events)
 
-    def _activation(self) -> str:
+    def activation_name(self) -> str:
         """Return the activation in use."""
         return "silu" if self.activation is None else self.activation
 
     def _rate(self, n_events: int) -> float:
         if self.learning_rate is None:
-            return _RATE_TIMES_WIDTH / max([*self._widths(n_events), _NARROWEST])
+            return _RATE_TIMES_WIDTH / max([*self.layer_widths(n_events), _NARROWEST])
         if not 0 < self.learning_rate < np.inf:
             msg = f"Got learning_rate = {self.learning_rate}; expected a positive number."
             raise InvalidInputError(msg)
         return self.learning_rate
 
-    def _names(self) -> list[str]:
-        return list(self.feature_names_ or (f"x{i}" for i in range(self.n_features_in_)))
+    def stored_parameter(self, name: str, value: Any) -> Any:  # noqa: ANN401
+        """Turn a parameter into what its document holds."""
+        if name == "hidden_layers" and value is not None:
+            values = [int(width) for width in value]
+            return Widths(container="list" if isinstance(value, list) else "tuple", values=values)
+        if name == "periodic" and value is not None:
+            return [feature if isinstance(feature, str) else int(feature) for feature in value]
+        if name == "random_state":  # a generator cannot be stored; the seed that was drawn from it can
+            return int(value) if isinstance(value, int | np.integer) else None
+        if name == "device":
+            return str(value)
+        return super().stored_parameter(name, value)
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the seed and the features."""
+        features = FeaturesDocument(
+            count=self.n_features_in_,
+            names=None if self.feature_names_ is None else list(self.feature_names_),
+            from_frame=hasattr(self, "feature_names_in_"),
+        )
+        return {**super().fitted_fields(), "seed": self.seed_, "features": features}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the seed and the features."""
+        super().restore(document, stored)
+        names = document.features.names
+        self.seed_ = document.seed
+        self.n_features_in_ = document.features.count
+        self.feature_names_ = None if names is None else tuple(names)
+        if document.features.from_frame:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _is_count(value: object) -> bool:

@@ -11,19 +11,28 @@ whatever the signs. So a regression of $r(x, z)$ on reference events learns the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.mined import MinedEstimator
+from quasiratio.estimators.mined import MinedEstimator, MinedParameters
 from quasiratio.estimators.training_data import checked_features
+from quasiratio.model_files.document import Document
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 
 __all__ = ["JointRatio"]
 
 FloatArray = npt.NDArray[np.float64]
+
+
+class JointParameters(MinedParameters):
+    """Parameters of `JointRatio`."""
+
+    method: Literal["regression", "sign-resolved"]
+    normalize: bool
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +59,8 @@ class JointRatio(MinedEstimator):
 
     method: Literal["regression", "sign-resolved"] = "regression"
     normalize: bool = True
+
+    parameters_type: ClassVar[type[Document]] = JointParameters
 
     def fit(self, X: Any, joint_ratio: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from reference events.
@@ -101,3 +112,16 @@ class JointRatio(MinedEstimator):
     def predict(self, X: Any) -> FloatArray:  # noqa: ANN401
         """Return `predict_ratio`, under the name by which pipelines of scikit-learn call it."""
         return self.predict_ratio(X)
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the ratio to a graph."""
+        names = self.model_.add_onnx(graph, features)
+        ratio = graph.add("Squeeze", names.coefficients, graph.axes(-1))
+        if self.normalize:
+            ratio = graph.add("Div", ratio, float(self.learned_means_[0]))
+        members = names.members
+        if members is not None:
+            members = graph.add("Squeeze", members, graph.axes(-1))
+            if self.normalize:
+                members = graph.add("Div", members, self.member_means_)
+        return RatioNames(ratio, members)

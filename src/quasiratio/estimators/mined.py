@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import model_validator
 
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
-from quasiratio.estimators.hyperparameters import NetworkEstimator
-from quasiratio.estimators.mined_check import MinedCheck, check_mined
+from quasiratio.estimators.fitting import available_device
+from quasiratio.estimators.hyperparameters import FittedNetworkDocument, NetworkEstimator, NetworkParameters
+from quasiratio.estimators.mined_check import MinedCheck, MinedCheckDocument, check_mined
 from quasiratio.estimators.mined_problems import (
     MinedEvents,
     MinedProblem,
@@ -25,14 +27,22 @@ from quasiratio.estimators.mined_problems import (
     free_terms,
     train_mined,
 )
-from quasiratio.estimators.persistent import PersistentEstimator
+from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
+from quasiratio.estimators.single_model import training_stages
 from quasiratio.estimators.training_data import checked_features, event_weights
-from quasiratio.estimators.trials import TrialReport, best_of_trials
-from quasiratio.ratios.polynomial import CoefficientModel, SquareModel
+from quasiratio.estimators.trials import TrialReport, TrialReportDocument, best_of_trials
+from quasiratio.model_files.document import Document, TensorSpec, refuse_if
+from quasiratio.ratios.polynomial import (
+    CoefficientModel,
+    CoefficientModelDocument,
+    SquareModel,
+    stored_coefficient_model,
+)
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
+from quasiratio.training.history import HistoryDocument
 
-__all__ = ["MinedEstimator", "Rate"]
+__all__ = ["MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_groups"]
 
 FloatArray = npt.NDArray[np.float64]
 _CHECK_SHARE = 0.5
@@ -46,8 +56,41 @@ class Rate(NamedTuple):
     error: float
 
 
+class MinedParameters(NetworkParameters):
+    """Parameters of `MinedEstimator`."""
+
+    reference_density: Literal["positive", "any"]
+
+
+class MinedDocument(FittedNetworkDocument):
+    """A fitted `MinedEstimator`."""
+
+    model: CoefficientModelDocument
+    history: HistoryDocument
+    trials: TrialReportDocument
+    check: MinedCheckDocument
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
+        )
+        return self
+
+    def tensors(self, prefix: str = "") -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        yield from self.model.tensors(prefix)
+        yield from self.history.tensors(f"{prefix}history.")
+        n_terms, n_members = self.model.n_terms, self.model.n_members
+        yield f"{prefix}means", TensorSpec("float64", (n_terms,))
+        yield f"{prefix}means_covariance", TensorSpec("float64", (n_terms, n_terms))
+        yield f"{prefix}learned_means", TensorSpec("float64", (n_terms,))
+        if n_members > 1:
+            yield f"{prefix}member_means", TensorSpec("float64", (n_members, n_terms))
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class MinedEstimator(PersistentEstimator, NetworkEstimator):
+class MinedEstimator(NetworkEstimator):
     r"""Base of the estimators that learn from what is known of each reference event.
 
     Takes the hyperparameters of `NetworkEstimator`.
@@ -70,6 +113,9 @@ class MinedEstimator(PersistentEstimator, NetworkEstimator):
     """
 
     reference_density: Literal["positive", "any"] = "positive"
+
+    parameters_type: ClassVar[type[Document]] = MinedParameters
+    fitted_type: ClassVar[type[FittedDocument]] = MinedDocument
 
     def _checked_method(self, method: str, choices: Sequence[str]) -> str:
         for name, value, allowed in (
@@ -95,11 +141,11 @@ class MinedEstimator(PersistentEstimator, NetworkEstimator):
         weights = event_weights(X, sample_weight, len(features))
         coefficients = _checked_coefficients(mined, len(features), terms)
         WeightedSample(np.zeros(len(features)), weights).require_positive_sum("reference")
-        self._checked_settings(len(features))
-        self.seed_: int = self._new_seed()
-        self.fingerprint_: DataFingerprint = data_fingerprint(self._names(), features, None, weights)
+        self.checked_settings(len(features))
+        self.seed_: int = self.new_seed()
+        self.fingerprint_: DataFingerprint = data_fingerprint(self.feature_list(), features, None, weights)
         events = MinedEvents(features, np.zeros(len(features), dtype=bool), weights, coefficients)
-        fraction = self._held_out_fraction(len(events))
+        fraction = self.held_out_fraction(len(events))
         groups = (weights < 0).astype(np.int64)
         parts = split_groups(groups, (fraction, _CHECK_SHARE * fraction), np.random.default_rng(self.seed_))
         training, held_out, aside = (events.select(part) for part in parts)
@@ -135,7 +181,7 @@ class MinedEstimator(PersistentEstimator, NetworkEstimator):
         return SquareProblem(training.weights, is_positive, free, center, np.where(varies, spread, 1.0))
 
     def _train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
-        fit = self._prepared(training, held_out, self.seed_)
+        fit = self.prepared_fit(training, held_out, self.seed_)
         best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
         self.trials_: TrialReport = trials
         self.model_: CoefficientModel = cast(Any, best.model)
@@ -159,6 +205,50 @@ class MinedEstimator(PersistentEstimator, NetworkEstimator):
             predicted = predicted._replace(members=predicted.members + shift)
         self.learned_means_: FloatArray = means
         self.member_means_: FloatArray = np.einsum("n,mnk->mk", normalised, predicted.members)
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the model, its history and the reports."""
+        return {
+            **super().fitted_fields(),
+            "model": self.model_.document(),
+            "history": self.history_.document(),
+            "trials": self.trials_.document(),
+            "check": self.fit_check_.document(),
+        }
+
+    def fitted_tensors(self, prefix: str = "") -> Arrays:
+        """Return weights, training curves and means."""
+        tensors = {
+            **self.model_.tensors(prefix),
+            **self.history_.tensors(f"{prefix}history."),
+            f"{prefix}means": self.means_,
+            f"{prefix}means_covariance": self.means_covariance_,
+            f"{prefix}learned_means": self.learned_means_,
+        }
+        return tensors | ({f"{prefix}member_means": self.member_means_} if self.n_members > 1 else {})
+
+    def fitted_times(self, prefix: str = "") -> dict[str, list[float]]:
+        """Return the wall-clock of the training."""
+        return {f"{prefix}history.": self.history_.seconds}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the model and what belongs to it, as a fit does."""
+        super().restore(document, stored)
+        bundle, _, prefix = stored
+        device = available_device(document.parameters.device)
+        self.model_ = stored_coefficient_model(document.model, bundle.tensors, prefix, device=device)
+        self.history_ = TrainingHistory.stored(document.history, bundle, f"{prefix}history.")
+        self.trials_ = cast(TrialReport, TrialReport.stored(document.trials))
+        self.fit_check_ = MinedCheck.stored(document.check)
+        self.means_ = np.array(bundle.tensors[f"{prefix}means"])
+        self.means_covariance_ = np.array(bundle.tensors[f"{prefix}means_covariance"])
+        self.learned_means_ = np.array(bundle.tensors[f"{prefix}learned_means"])
+        empty = np.empty((0, document.model.n_terms))
+        self.member_means_ = np.array(bundle.tensors.get(f"{prefix}member_means", empty))
+
+    def training_summary(self) -> dict[str, Any]:
+        """Return stages, members and seed."""
+        return {"stages": training_stages(self.history_), "members": self.n_members, "seed": self.seed_}
 
 
 def split_groups(

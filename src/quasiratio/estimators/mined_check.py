@@ -8,17 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from quasiratio.estimators.fit_check import Status, one_event_decides
+from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 
-__all__ = ["MinedCheck", "check_mined"]
+__all__ = ["MinedCheck", "MinedCheckDocument", "check_mined"]
 
 FloatArray = npt.NDArray[np.float64]
 _FEWEST_EVENTS = 50
 _WORSE_ERRORS = 2.0
+
+
+class MinedCheckDocument(Document):
+    """`MinedCheck`."""
+
+    status: Literal["good", "failed", "unknown"]
+    n_events: Annotated[int, Field(ge=0)]
+    explained: list[Measured]
+    explained_error: list[Measured]
+    largest_share: Measured
+    peak_fraction: Measured
+    reasons: list[Text]
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,31 @@ class MinedCheck:
             f"largest share of one event {self.largest_share:.1%}."
         )
         return " ".join([facts, *self.reasons])
+
+    def document(self) -> MinedCheckDocument:
+        """Describe the check."""
+        return MinedCheckDocument(
+            status=self.status,
+            n_events=self.n_events,
+            explained=[as_measured(share) for share in self.explained],
+            explained_error=[as_measured(error) for error in self.explained_error],
+            largest_share=as_measured(self.largest_share),
+            peak_fraction=as_measured(self.peak_fraction),
+            reasons=list(self.reasons),
+        )
+
+    @classmethod
+    def stored(cls, document: MinedCheckDocument) -> Self:
+        """Make the check again."""
+        return cls(
+            document.status,
+            document.n_events,
+            tuple(from_measured(share) for share in document.explained),
+            tuple(from_measured(error) for error in document.explained_error),
+            from_measured(document.largest_share),
+            from_measured(document.peak_fraction),
+            tuple(document.reasons),
+        )
 
 
 def check_mined(

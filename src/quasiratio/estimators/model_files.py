@@ -1,4 +1,4 @@
-"""Save fitted estimators, and load them again with the same bits.
+"""Load saved estimators, with the same bits.
 
 A model is a directory with `model.json`, which a person can read, and `weights.safetensors`. Neither holds
 code: a file from a stranger can at worst be refused.
@@ -7,93 +7,64 @@ code: a file from a stranger can at worst be refused.
 from __future__ import annotations
 
 import os
-import platform
-from collections.abc import Mapping
-from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pydantic import ValidationError
-from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.base import RatioEstimator
-from quasiratio.estimators.positive import PositiveReweighter
-from quasiratio.estimators.reweighter import Reweighter
-from quasiratio.estimators.stored_estimators import (
-    fitted_document,
-    fitted_tensors,
-    fitted_times,
+from quasiratio.estimators.persistent import (
+    ModelFileDocument,
+    PersistentEstimator,
+    StoredParts,
     stored_estimator,
 )
-from quasiratio.estimators.stored_losses import UserLosses
-from quasiratio.model_files.bundle import JSON_NAME, read_document, read_timed_bundle, write_bundle
+from quasiratio.losses.loss_document import UserLosses
+from quasiratio.model_files.bundle import JSON_NAME, read_document, read_timed_bundle
 from quasiratio.model_files.document import TensorSpec, one_sentence
-from quasiratio.model_files.fitted_documents import ModelFileDocument
 
-__all__ = ["describe", "load", "load_described", "save"]
+__all__ = ["describe", "load", "load_described"]
 
-AnyEstimator = RatioEstimator | Reweighter | PositiveReweighter
-_LIBRARIES = ("quasiratio", "numpy", "scikit-learn", "torch")
+Kind = TypeVar("Kind", bound=PersistentEstimator)
 
 
-def save(
-    estimator: AnyEstimator,
+@overload
+def load(path: str | os.PathLike[str], *, losses: UserLosses | None = None) -> PersistentEstimator: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], *, losses: UserLosses | None = None, expected: type[Kind]) -> Kind: ...
+
+
+def load(
     path: str | os.PathLike[str],
     *,
-    notes: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write a fitted estimator to a directory, whole or not at all.
-
-    A directory with anything but a model in it is left alone. The same fit gives the same `model.json` and
-    `weights.safetensors`; the wall-clock times of the training stand in `times.json`.
-
-    Args:
-        estimator: Any fitted estimator of quasiratio.
-        path: The directory; the one above it must exist.
-        notes: JSON values to keep with the model, such as how the events were selected.
-        overwrite: Replace a model that is there already.
-
-    Example:
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import quasiratio as qr
-        >>> rng = np.random.default_rng(0)
-        >>> X, y = rng.normal(size=(1000, 1)), np.repeat([0, 1], 500)
-        >>> model = qr.DirectRatio(max_steps=20, random_state=0).fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     model.save(f"{directory}/model")
-        ...     again = qr.load(f"{directory}/model")
-        >>> bool(np.array_equal(again.predict_ratio(X), model.predict_ratio(X)))
-        True
-    """
-    check_is_fitted(estimator, "fingerprint_")
-    versions = {name: version(name) for name in _LIBRARIES} | {"python": platform.python_version()}
-    try:
-        fitted = fitted_document(estimator)
-        document = ModelFileDocument(versions=versions, estimator=fitted, notes=dict(notes or {}))
-    except ValidationError as error:
-        fix = "expected a fit that ended with finite numbers, and notes of plain JSON values."
-        raise one_sentence(error, "a model", fix) from None
-    content, times = document.model_dump(mode="json"), fitted_times(estimator)
-    write_bundle(path, content, fitted_tensors(estimator), times=times, overwrite=overwrite)
-
-
-def load(path: str | os.PathLike[str], *, losses: UserLosses | None = None) -> Any:  # noqa: ANN401 - any estimator
+    losses: UserLosses | None = None,
+    expected: type[PersistentEstimator] = PersistentEstimator,
+) -> PersistentEstimator:
     """Load a saved estimator; its predictions are those of the saved one, bit by bit on the same machine.
 
-    A file that is missing, truncated, damaged, edited or of a newer format is refused with the reason.
+    A file that is missing, truncated, damaged, edited or of a newer format is refused with the reason. Nothing is
+    imported because the file says so: estimators and losses of your own must be registered before.
 
     Args:
         path: The directory that `save` wrote.
-        losses: Losses of your own by name (the class, or an instance), where the model was fitted with one.
+        losses: Losses of your own by name (the class, or an instance), where the model was fitted with one that is not
+            registered.
+        expected: The class, or a base of it, that the estimator must have; also for type checkers.
     """
-    return load_described(path, losses=losses)[0]
+    estimator = load_described(path, losses=losses)[0]
+    if not isinstance(estimator, expected):
+        msg = (
+            f"Got the model {os.fspath(path)!r}, which is of the class {type(estimator).__name__}; expected one of the "
+            f"class {expected.__name__}."
+        )
+        raise InvalidInputError(msg)
+    return estimator
 
 
 def load_described(
     path: str | os.PathLike[str], *, losses: UserLosses | None = None
-) -> tuple[Any, ModelFileDocument]:
+) -> tuple[PersistentEstimator, ModelFileDocument]:
     """Load a saved estimator together with its `model.json`, from one reading of the files.
 
     Args:
@@ -107,7 +78,7 @@ def load_described(
         return dict(planned[-1].estimator.tensors())
 
     bundle = read_timed_bundle(path, plan)
-    return stored_estimator(planned[-1].estimator, bundle, losses or {}), planned[-1]
+    return stored_estimator(planned[-1].estimator, StoredParts(bundle, losses or {})), planned[-1]
 
 
 def describe(path: str | os.PathLike[str]) -> ModelFileDocument:
@@ -120,7 +91,7 @@ def describe(path: str | os.PathLike[str]) -> ModelFileDocument:
         >>> X, y = np.random.default_rng(0).normal(size=(1000, 1)), np.repeat([0, 1], 500)
         >>> model = qr.DirectRatio(max_steps=20, random_state=0).fit(X, y)
         >>> with tempfile.TemporaryDirectory() as directory:
-        ...     save(model, f"{directory}/model", notes={"selection": "pt > 20"})
+        ...     model.save(f"{directory}/model", notes={"selection": "pt > 20"})
         ...     content = describe(f"{directory}/model")
         >>> content.estimator.kind, content.estimator.features.count, content.notes
         ('DirectRatio', 1, {'selection': 'pt > 20'})

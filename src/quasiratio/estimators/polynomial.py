@@ -10,21 +10,30 @@ $\lambda(x \mid \theta) / E_\mathrm{ref}[\lambda(\cdot \mid \theta)]$.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, overload
+from importlib.metadata import version
+from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, model_validator
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.basis import PolynomialBasis
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
-from quasiratio.estimators.mined import MinedEstimator, Rate, split_groups
+from quasiratio.estimators.mined import MinedDocument, MinedEstimator, MinedParameters, Rate, split_groups
 from quasiratio.estimators.mined_check import MinedCheck
 from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, PointsClasses, PointsLsif
+from quasiratio.estimators.persistent import FittedDocument
 from quasiratio.estimators.training_data import checked_features
+from quasiratio.losses.loss_document import UserLosses
+from quasiratio.model_files.document import Document, Name, refuse_if
+from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
+from quasiratio.model_files.onnx_graph import OnnxGraph, add_std
 from quasiratio.ratios.polynomial import AffineTerms
 from quasiratio.sample import WeightedSample
 
@@ -33,6 +42,50 @@ __all__ = ["PolynomialRatio"]
 FloatArray = npt.NDArray[np.float64]
 _METHODS = ("regression", "sign-resolved", "positive")
 _RANK_TOLERANCE = 1e-9
+
+
+_MEANINGS = {
+    "ratio": "ratio of the unit-normalised densities at theta, over the reference",
+    "intensity": "ratio of differential cross-sections at theta, over the reference",
+    "ratio_std": "standard deviation of the ratio across the members of the ensemble",
+}
+_MOST_TERMS = 20_000
+
+
+class BasisDocument(Document):
+    """`PolynomialBasis`."""
+
+    parameters: list[Name] = Field(min_length=1, max_length=1000)
+    order: Annotated[int, Field(ge=1, le=20)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(len(set(self.parameters)) < len(self.parameters), "a parameter stands twice")
+        refuse_if(
+            PolynomialBasis(self.parameters, self.order).n_terms > _MOST_TERMS, "there are too many terms"
+        )
+        return self
+
+    def restored(self, losses: UserLosses) -> PolynomialBasis:  # noqa: ARG002
+        """Make the basis again."""
+        return PolynomialBasis(self.parameters, self.order)
+
+
+class PolynomialParameters(MinedParameters):
+    """Parameters of `PolynomialRatio`."""
+
+    basis: BasisDocument
+    method: Literal["regression", "sign-resolved", "positive"]
+
+
+class PolynomialDocument(MinedDocument):
+    """A fitted `PolynomialRatio`."""
+
+    @model_validator(mode="after")
+    def _check_terms(self) -> Self:
+        basis = PolynomialBasis(self.parameters.basis.parameters, self.parameters.basis.order)
+        refuse_if(basis.n_terms != self.model.n_terms, "the model has another number of terms than the basis")
+        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -61,6 +114,9 @@ class PolynomialRatio(MinedEstimator):
 
     basis: PolynomialBasis
     method: Literal["regression", "sign-resolved", "positive"] = "regression"
+
+    parameters_type: ClassVar[type[Document]] = PolynomialParameters
+    fitted_type: ClassVar[type[FittedDocument]] = PolynomialDocument
 
     def fit(self, X: Any, coefficients: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from reference events that bring their coefficients.
@@ -133,11 +189,13 @@ class PolynomialRatio(MinedEstimator):
         features = checked_features(self, stacked, reset=True)
         numbers = np.repeat(np.arange(len(all_samples)), [len(sample) for sample in all_samples])
         weights = np.array(stacked.weights)
-        self._checked_settings(len(features))
-        self.seed_: int = self._new_seed()
-        self.fingerprint_: DataFingerprint = data_fingerprint(self._names(), features, numbers > 0, weights)
+        self.checked_settings(len(features))
+        self.seed_: int = self.new_seed()
+        self.fingerprint_: DataFingerprint = data_fingerprint(
+            self.feature_list(), features, numbers > 0, weights
+        )
         events = MinedEvents(features, numbers > 0, weights, numbers[:, None].astype(np.float64))
-        fraction = self._held_out_fraction(len(events))
+        fraction = self.held_out_fraction(len(events))
         rng = np.random.default_rng(self.seed_)
         parts = split_groups(2 * numbers + (weights < 0), (fraction,), rng)
         training, held_out = (events.select(part) for part in parts)
@@ -229,6 +287,76 @@ class PolynomialRatio(MinedEstimator):
             raise InvalidInputError(msg)
         variance = float(monomials @ self.means_covariance_ @ monomials)
         return Rate(float(monomials @ self.means_), max(variance, 0.0) ** 0.5)
+
+    def stored_parameter(self, name: str, value: Any) -> Any:  # noqa: ANN401
+        """Turn a parameter into what its document holds."""
+        if isinstance(value, PolynomialBasis):
+            return BasisDocument(parameters=list(value.parameters), order=value.order)
+        return super().stored_parameter(name, value)
+
+    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+        """Write the fitted estimator as one ONNX graph with the parameters as an input.
+
+        Inputs: `features`, float32 of shape `(batch, d)`, and `theta`, float32 of shape `(batch, n_parameters)`, or with one row for
+        all events. Outputs, float32 of shape `(batch,)`: `ratio`, `intensity` and, for an ensemble, `ratio_std`.
+
+        Args:
+            path: The file; an older one is replaced in one step.
+            separate_inputs: One input of shape `(batch, 1)` per feature, under its name; the parameters stay together.
+        """
+        check_is_fitted(self, "model_")
+        target, names = checked_onnx_path(path), self.feature_list()
+        taken = ["theta", *_MEANINGS]
+        inputs = input_names(names, taken, separate=separate_inputs)
+        graph = OnnxGraph([*inputs, *taken])
+        model = self.model_.add_onnx(graph, add_inputs(graph, inputs))
+        monomials = _add_monomials(graph, graph.cast("theta", np.float64), self.basis)
+        intensity = graph.add(
+            "ReduceSum", graph.add("Mul", monomials, model.coefficients), graph.axes(-1), keepdims=0
+        )
+        rate = graph.add("MatMul", monomials, self.learned_means_)
+        outputs = {"ratio": graph.add("Div", intensity, rate), "intensity": intensity}
+        if model.members is not None:
+            values = graph.add(
+                "ReduceSum", graph.add("Mul", monomials, model.members), graph.axes(-1), keepdims=0
+            )
+            rates = graph.add("MatMul", monomials, np.ascontiguousarray(self.member_means_.T))
+            ratios = graph.add("Div", values, graph.add("Transpose", rates, perm=[1, 0]))
+            outputs["ratio_std"] = add_std(graph, ratios, self.n_members)
+        widths = dict.fromkeys(inputs, 1) if separate_inputs else {"features": len(names)}
+        write_onnx(
+            target,
+            graph,
+            widths | {"theta": self.basis.n_parameters},
+            outputs,
+            metadata={
+                "quasiratio_version": version("quasiratio"),
+                "estimator": " ".join(repr(self).split()),
+                "features": json.dumps(names),
+                "parameters": json.dumps(list(self.basis.parameters)),
+                "terms": json.dumps(list(self.basis.terms)),
+                "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
+                "training_events": str(self.fingerprint_.n_events),
+                "training_sha256": self.fingerprint_.sha256,
+                "training_summary": json.dumps(self.training_summary()),
+            },
+            rows={"theta": "points"},
+            description=f"PolynomialRatio of quasiratio: {_MEANINGS['ratio']}",
+        )
+
+
+def _add_monomials(graph: OnnxGraph, theta: str, basis: PolynomialBasis) -> str:
+    """Add the monomials, `(n, n_terms)`, each a product of `order` factors out of (1, theta)."""
+    one = graph.add("Add", graph.add("Mul", graph.add("Gather", theta, graph.axes(0), axis=1), 0.0), 1.0)
+    extended = graph.add("Concat", one, theta, axis=1)
+    factors = [np.repeat(np.arange(basis.n_parameters), row) + 1 for row in basis.exponents]
+    places = np.array([np.pad(row, (0, basis.order - len(row))) for row in factors], dtype=np.int64)
+    product = graph.add("Gather", extended, places[:, 0], axis=1)
+    for column in places.T[1:]:
+        product = graph.add(
+            "Mul", product, graph.add("Gather", extended, np.ascontiguousarray(column), axis=1)
+        )
+    return product
 
 
 def _solved_mixing(

@@ -12,32 +12,43 @@ of these events knows by how much: `PositiveReweighter.band` has the error of ev
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import model_validator
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning
-from quasiratio.estimators.array_kinds import as_kind_of
 from quasiratio.estimators.fingerprint import data_fingerprint
-from quasiratio.estimators.fitting import Fit
-from quasiratio.estimators.hyperparameters import NetworkEstimator
-from quasiratio.estimators.persistent import PersistentEstimator
-from quasiratio.estimators.positive_report import PositiveReport, training_variance
+from quasiratio.estimators.fitting import Fit, available_device
+from quasiratio.estimators.hyperparameters import (
+    FittedNetworkDocument,
+    NetworkEstimator,
+    NetworkParameters,
+)
+from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
+from quasiratio.estimators.positive_report import PositiveReport, PositiveReportDocument, training_variance
+from quasiratio.estimators.single_model import training_stages
 from quasiratio.estimators.training_data import (
     LabelledEvents,
+    as_kind_of,
     checked_features,
     event_weights,
     split_validation,
 )
-from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
+from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
 from quasiratio.losses import Bce
 from quasiratio.metrics.member_band import HistogramBand, histogram_band
+from quasiratio.model_files.document import Document, PositiveFloat, TensorSpec, refuse_if
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import DirectModel
+from quasiratio.ratios.direct import DirectModelDocument
 from quasiratio.sample import WeightedSample
 from quasiratio.training import Pool, RatioObjective, TrainingHistory
+from quasiratio.training.history import HistoryDocument
 from quasiratio.wording import percent
 
 __all__ = ["PositiveReport", "PositiveReweighter", "Resampled"]
@@ -53,8 +64,40 @@ class Resampled(NamedTuple):
     weights: FloatArray
 
 
+class PositiveParameters(NetworkParameters):
+    """Parameters of `PositiveReweighter`."""
+
+    on_negative_density: Literal["keep-sign", "refuse"]
+
+
+class PositiveDocument(FittedNetworkDocument):
+    """A fitted `PositiveReweighter`; without negative weights there is no model."""
+
+    model: DirectModelDocument | None
+    history: HistoryDocument | None
+    flattens: bool
+    scale: PositiveFloat
+    report: PositiveReportDocument
+    trials: TrialReportDocument | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if((self.model is None) != (self.history is None), "a model has a history")
+        refuse_if(
+            self.model is not None and len(self.model.scaling.mean) != self.features.count,
+            "the model has another number of features",
+        )
+        return self
+
+    def tensors(self, prefix: str = "") -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        if self.model is not None and self.history is not None:
+            yield from self.model.tensors(prefix)
+            yield from self.history.tensors(f"{prefix}history.")
+
+
 @dataclass(eq=False, repr=False)
-class PositiveReweighter(PersistentEstimator, NetworkEstimator):
+class PositiveReweighter(NetworkEstimator):
     r"""Signed weights to nonnegative ones, $w \to |w|\,(2 g(x) - 1)$, with the same expectations.
 
     Takes the hyperparameters of `NetworkEstimator` as well. Expectations of observables that depend on more
@@ -85,6 +128,10 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
     on_negative_density: Literal["keep-sign", "refuse"] = "keep-sign"
     n_members: int = field(default=8, kw_only=True)
 
+    parameters_type: ClassVar[type[Document]] = PositiveParameters
+    fitted_type: ClassVar[type[FittedDocument]] = PositiveDocument
+    onnx_result: ClassVar[Literal["ratio", "weight_factor"]] = "weight_factor"
+
     def fit(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn where weights are positive, from one signed sample with a positive sum.
 
@@ -98,9 +145,9 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         features = checked_features(self, X, reset=True)
         weights = _signed_weights(X, sample_weight, len(features))
         total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
-        self._checked_settings(len(features))
-        self.seed_ = self._new_seed()
-        self.fingerprint_ = data_fingerprint(self._names(), features, None, weights)
+        self.checked_settings(len(features))
+        self.seed_ = self.new_seed()
+        self.fingerprint_ = data_fingerprint(self.feature_list(), features, None, weights)
         self.history_: TrainingHistory | None = None
         self.model_: DirectModel | None = None
         self.trials_: TrialReport | None = None
@@ -230,8 +277,8 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
         training = held_out = events
         if min(np.sum(events.labels), np.sum(~events.labels)) > 1:  # a lone event cannot be on both sides
             rng = np.random.default_rng(self.seed_)
-            training, held_out = split_validation(events, self._held_out_fraction(len(events)), rng)
-        fit = self._prepared(training, held_out, self.seed_)
+            training, held_out = split_validation(events, self.held_out_fraction(len(events)), rng)
+        fit = self.prepared_fit(training, held_out, self.seed_)
         best, self.trials_ = best_of_trials(fit, _train_once)
         self.model_, self.history_ = cast(DirectModel, best.model), best.history
 
@@ -253,6 +300,62 @@ class PositiveReweighter(PersistentEstimator, NetworkEstimator):
 
     def _training_variance(self, features: npt.NDArray[np.float32], member_weights: FloatArray) -> float:
         return 0.0 if self.model_ is None else training_variance(features, member_weights)
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the model, its history, the scale and the reports."""
+        return {
+            **super().fitted_fields(),
+            "model": None if self.model_ is None else self.model_.document(),
+            "history": None if self.history_ is None else self.history_.document(),
+            "flattens": self.flattens_,
+            "scale": self.scale_,
+            "report": self.report_.document(),
+            "trials": None if self.trials_ is None else self.trials_.document(),
+        }
+
+    def fitted_tensors(self, prefix: str = "") -> Arrays:
+        """Return the weights and the training curves."""
+        if self.model_ is None or self.history_ is None:
+            return {}
+        return {**self.model_.tensors(prefix), **self.history_.tensors(f"{prefix}history.")}
+
+    def fitted_times(self, prefix: str = "") -> dict[str, list[float]]:
+        """Return the wall-clock of the training."""
+        return {} if self.history_ is None else {f"{prefix}history.": self.history_.seconds}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the model and what belongs to it, as a fit does."""
+        super().restore(document, stored)
+        bundle, losses, prefix = stored
+        self.model_, self.history_ = None, None
+        if document.model is not None:
+            device = available_device(document.parameters.device)
+            self.model_ = DirectModel.stored(
+                document.model, bundle.tensors, prefix, losses=losses, device=device
+            )
+            self.history_ = TrainingHistory.stored(document.history, bundle, f"{prefix}history.")
+        self.flattens_, self.scale_ = document.flattens, document.scale
+        self.trials_ = TrialReport.stored(document.trials)
+        self.report_ = PositiveReport.stored(document.report)
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the factor of the absolute weight to a graph."""
+        if self.model_ is None:  # no weight was negative: the factor is one everywhere
+            first = graph.add("Gather", features, graph.constant(np.array(0)), axis=1)
+            return RatioNames(graph.add("Add", graph.add("Mul", first, 0.0), self.scale_), None)
+        odds = self.model_.add_onnx(graph, features).ratio
+        asymmetry = graph.add("Div", graph.add("Sub", odds, 1.0), graph.add("Add", odds, 1.0))
+        if self.flattens_:
+            asymmetry = graph.add("Relu", asymmetry)
+        return RatioNames(graph.add("Mul", asymmetry, self.scale_), None)
+
+    def onnx_note(self) -> str:
+        """Say what to do with the factor."""
+        return "multiply the absolute value of the old weight by it"
+
+    def training_summary(self) -> dict[str, Any]:
+        """Return stages, members and seed."""
+        return {"stages": training_stages(self.history_), "members": self.n_members, "seed": self.seed_}
 
 
 def _train_once(fit: Fit) -> Trained:

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.model_files.document import Document, Measured, measured_document, measured_numbers
 from quasiratio.sample import WeightedSample
 
-__all__ = ["N_REPORT_BINS", "PositiveReport", "training_variance"]
+__all__ = ["N_REPORT_BINS", "PositiveReport", "PositiveReportDocument", "training_variance"]
 
 FloatArray = npt.NDArray[np.float64]
 N_REPORT_BINS = 20
 """Bins of each feature in which the report states the error of the training."""
+
+
+class PositiveReportDocument(Document):
+    """`PositiveReport`."""
+
+    negative_fraction_before: Measured
+    negative_fraction_after: Measured
+    negative_density_fraction: Measured
+    flattened_fraction: Measured
+    effective_size_before: Measured
+    effective_size_after: Measured
+    effective_size_with_training: Measured = "nan"
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,15 @@ class PositiveReport:
             f"{self.gain_sentence}; negative density over {self.negative_density_fraction:.2%} of |w|, "
             f"flattened to zero over {self.flattened_fraction:.2%}"
         )
+
+    def document(self) -> PositiveReportDocument:
+        """Describe the report."""
+        return measured_document(PositiveReportDocument, self)
+
+    @classmethod
+    def stored(cls, document: PositiveReportDocument) -> Self:
+        """Make the report again."""
+        return cls(**measured_numbers(document))
 
     @classmethod
     def of_weights(

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from pydantic import model_validator
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.array_kinds import as_kind_of
-from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioTemplate
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import FitCheck
-from quasiratio.estimators.persistent import PersistentEstimator
+from quasiratio.estimators.persistent import (
+    FittedDocument,
+    PersistentEstimator,
+    StoredParts,
+    stored_estimator,
+)
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
-from quasiratio.estimators.training_data import stacked_samples
+from quasiratio.estimators.training_data import as_kind_of, stacked_samples
 from quasiratio.metrics.duplicates import row_hashes
+from quasiratio.model_files.document import Count, Document, PositiveFloat, TensorSpec, refuse_if
+from quasiratio.model_files.onnx_folds import add_folds
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.sample import WeightedSample
 
 __all__ = ["Reweighter", "fold_of_events", "predicts_unseen"]
@@ -26,8 +35,39 @@ __all__ = ["Reweighter", "fold_of_events", "predicts_unseen"]
 FloatArray = npt.NDArray[np.float64]
 
 
+class ReweighterParameters(Document):
+    """Parameters of `Reweighter`."""
+
+    ratio: RatioTemplate
+    total: Literal["target", "original"]
+    n_folds: Count
+
+
+class ReweighterDocument(FittedDocument):
+    """A fitted `Reweighter`."""
+
+    scale: PositiveFloat
+    ratios: list[RatioDocument]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            len(self.ratios) != self.parameters.n_folds, "the number of estimators is not the number of folds"
+        )
+        refuse_if(
+            len({ratio.features.count for ratio in self.ratios}) != 1,
+            "the estimators have different numbers of features",
+        )
+        return self
+
+    def tensors(self, prefix: str = "") -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        for number, ratio in enumerate(self.ratios):
+            yield from ratio.tensors(f"{prefix}folds.{number}.")
+
+
 @dataclass(eq=False, repr=False)
-class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
+class Reweighter(PersistentEstimator):
     r"""Weights that turn an original sample into a target: $w_i \to s\,w_i\,r(x_i)$.
 
     What comes out is the **new weight**, the original weight included, not a factor. The scale $s$ is fixed
@@ -59,6 +99,10 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
     ratio: RatioEstimator | None = None
     total: Literal["target", "original"] = "target"
     n_folds: int = 1
+
+    parameters_type: ClassVar[type[Document]] = ReweighterParameters
+    fitted_type: ClassVar[type[FittedDocument]] = ReweighterDocument
+    onnx_result: ClassVar[Literal["ratio", "weight_factor"]] = "weight_factor"
 
     def fit(
         self,
@@ -128,13 +172,13 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
 
     def predict_ratio(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of densities per event, from the model that did not see the event."""
-        return self._predict(original, members=False)[0]
+        return self.predict_with_members(original, members=False)[0]
 
     def predict_members(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of each member, `(n_members, n)`, of the model that did not see the event."""
-        return self._predict(original, members=True)[1]
+        return self.predict_with_members(original, members=True)[1]
 
-    def _predict(self, original: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, original: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self, "ratios_")
         sample = WeightedSample(original)
@@ -144,7 +188,7 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         for fold, estimator in enumerate(self.ratios_):
             chosen = folds == fold
             if chosen.any():
-                ratio[chosen], of_members[:, chosen] = estimator._predict(
+                ratio[chosen], of_members[:, chosen] = estimator.predict_with_members(
                     sample.select(chosen), members=members
                 )
         return ratio, of_members
@@ -162,6 +206,55 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         ratio = self.predict_ratio(original)
         weights = self.scale_ * WeightedSample(original, original_weight).weights * ratio
         return as_kind_of(original, weights, name="weight")
+
+    def feature_list(self) -> list[str]:
+        """Return the names of the features of the fit."""
+        check_is_fitted(self, "ratios_")
+        ratio: RatioEstimator = self.ratios_[0]
+        return ratio.feature_list()
+
+    def fitted_parts(self) -> dict[str, PersistentEstimator]:
+        """Return the fitted estimators of all folds."""
+        return {f"folds.{number}.": ratio for number, ratio in enumerate(self.ratios_)}
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the scale and the estimators of all folds."""
+        ratios = [ratio.fitted_document() for ratio in self.ratios_]
+        return {**super().fitted_fields(), "scale": self.scale_, "ratios": ratios}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the scale and the estimators of all folds."""
+        super().restore(document, stored)
+        self.scale_ = document.scale
+        self.ratios_ = [
+            cast(RatioEstimator, stored_estimator(ratio, stored.under(f"folds.{number}.")))
+            for number, ratio in enumerate(document.ratios)
+        ]
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the models of all folds to a graph, and choose for each event the one that did not see it."""
+        parts = [ratio.add_onnx(graph, features) for ratio in self.ratios_]
+        ratio, members = parts[0]
+        if len(parts) > 1:
+            folds = add_folds(graph, features, self.n_features_in_, len(parts))
+            for number, part in enumerate(parts[1:], start=1):
+                is_here = graph.add("Equal", folds, graph.constant(np.array(number)))
+                ratio = graph.add("Where", is_here, part.ratio, ratio)
+                if members is not None and part.members is not None:
+                    members = graph.add("Where", is_here, part.members, members)
+        return RatioNames(ratio, members).scaled(graph, self.scale_)
+
+    def onnx_note(self) -> str:
+        """Say which model an event gets."""
+        return (
+            f"of {self.n_folds} models, each event gets the one that did not see it"
+            if self.n_folds > 1
+            else ""
+        )
+
+    def training_summary(self) -> list[Any]:
+        """Return the summaries of all folds."""
+        return [ratio.training_summary() for ratio in self.ratios_]
 
 
 def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArray[np.int64]:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
+from quasiratio.estimators.base import RatioParameters
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.estimators.tuning import checked_tune, tune_all
 from quasiratio.losses import RatioLoss
-from quasiratio.ratios import OutputView, SignFloors, SignResolvedModel, sign_classes
+from quasiratio.losses.loss_document import LossDocument
+from quasiratio.model_files.document import Document, Name
+from quasiratio.ratios import OutputView, RatioModel, SignFloors, SignResolvedModel, sign_classes
 from quasiratio.training import CrossEntropyObjective, Pool, normalized_per_group
 
 __all__ = ["SignResolvedRatio", "train_sign_resolved"]
+
+
+class ResolvedParameters(RatioParameters):
+    """Parameters of `SignResolvedRatio`."""
+
+    tune: Literal["none", "all"]
+    tune_loss: Name | LossDocument
 
 
 @dataclass(eq=False, repr=False)
@@ -49,15 +59,22 @@ class SignResolvedRatio(SingleModelRatio):
     tune: Literal["none", "all"] = "none"
     tune_loss: str | RatioLoss = "pare"
 
-    def _activation(self) -> str:
+    parameters_type: ClassVar[type[Document]] = ResolvedParameters
+    model_type: ClassVar[type[RatioModel]] = SignResolvedModel
+
+    def take_from_model(self, model: Any) -> None:  # noqa: ANN401
+        """Set the classes that carry weight."""
+        self.classes_ = model.classes
+
+    def activation_name(self) -> str:
         """Return SiLU, and for half of an ensemble hard swish: where the target vanishes, one errs low, one high."""
         mixes = self.activation is None and self.n_members > 1
-        return "silu+hardswish" if mixes else super()._activation()
+        return "silu+hardswish" if mixes else super().activation_name()
 
-    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+    def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+        """Train the networks, and tune them if asked to."""
         tune, loss = checked_tune(self.tune, ("none", "all"), self.tune_loss)
         (model, history, _), trials = best_of_trials(fit, partial(train_sign_resolved, floors=floors))
-        self.classes_ = model.classes
         if tune == "none":
             return TrainedModel(model, (history,), trials)
         return TrainedModel(model, (history, tune_all(model, fit, loss)), trials)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +17,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.coefficients import tune_coefficients
+from quasiratio.estimators.base import RatioParameters
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
 from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
 from quasiratio.losses import Bce, RatioLoss
-from quasiratio.ratios import SignedMixtureModel, SignFloors, sign_classes
-from quasiratio.ratios.signed_mixture import SignPair, sign_pairs
+from quasiratio.losses.loss_document import LossDocument
+from quasiratio.model_files.document import Document, Name
+from quasiratio.ratios import RatioModel, SignedMixtureModel, SignFloors, sign_classes
+from quasiratio.ratios.signed_mixture import SignPair, recombine, sign_pairs
 from quasiratio.training import Pool, RatioObjective, TrainingHistory, normalized_per_group
 
-__all__ = ["SignedMixtureRatio"]
+__all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
+
+_CHUNK = 2**15
+_MAX_ITERATIONS = 50
 
 
 class _Start(NamedTuple):
@@ -35,8 +41,16 @@ class _Start(NamedTuple):
 
     model: SignedMixtureModel
     history: TrainingHistory
-    trials: TrialReport
+    trials: TrialReport | None
     seed: int
+
+
+class MixtureParameters(RatioParameters):
+    """Parameters of `SignedMixtureRatio`."""
+
+    tune: Literal["none", "coefficients", "all"]
+    tune_loss: Name | LossDocument
+    balanced_draw: bool
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +90,9 @@ class SignedMixtureRatio(SingleModelRatio):
     tune: Literal["none", "coefficients", "all"] = "none"
     tune_loss: str | RatioLoss = "pare"
     balanced_draw: bool = False
+
+    parameters_type: ClassVar[type[Document]] = MixtureParameters
+    model_type: ClassVar[type[RatioModel]] = SignedMixtureModel
 
     def tuned(
         self,
@@ -131,21 +148,22 @@ class SignedMixtureRatio(SingleModelRatio):
         log_ratios: dict[SignPair, npt.NDArray[np.float64]] = model.predict_log_ratios(features)
         return {pair: np.exp(values) for pair, values in log_ratios.items()}
 
-    def _new_seed(self) -> int:
+    def new_seed(self) -> int:
         """Draw the seed of a fit; tuning keeps that of the fit before, and with it the same held-out events."""
         start: _Start | None = getattr(self, "_start", None)
-        return start.seed if start else super()._new_seed()
+        return start.seed if start else super().new_seed()
 
-    def _widths(self, n_events: int) -> Sequence[int]:
+    def layer_widths(self, n_events: int) -> Sequence[int]:
         """Return hidden layers half as wide by default: there are up to four networks."""
-        widths = super()._widths(n_events)
+        widths = super().layer_widths(n_events)
         return [width // 2 for width in widths] if self.hidden_layers is None else widths
 
-    def _activation(self) -> str:
+    def activation_name(self) -> str:
         """Return hard swish by default: on the toys these small networks learn faster with it than with SiLU."""
         return "hardswish" if self.activation is None else self.activation
 
-    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+    def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+        """Train the networks, and tune them if asked to."""
         tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
         start: _Start | None = getattr(self, "_start", None)
         if start:
@@ -158,10 +176,12 @@ class SignedMixtureRatio(SingleModelRatio):
             histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
         elif tune == "all":
             histories.append(tune_all(model, fit, loss))
-        self.pairs_ = model.pairs
-        coefficients = model.fixed_where_certain(model.coefficients.detach())
-        self.coefficients_ = coefficients.cpu().numpy().astype(np.float64)
         return TrainedModel(model, tuple(histories), trials)
+
+    def take_from_model(self, model: Any) -> None:  # noqa: ANN401
+        """Set the pairs and the coefficients in use."""
+        self.pairs_ = model.pairs
+        self.coefficients_ = _numpy(model.fixed_where_certain(model.coefficients.detach()))
 
     def _train_sub_ratios(self, fit: Fit, floors: SignFloors) -> Trained:
         _, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
@@ -211,3 +231,61 @@ def _pair_pools(
         labels = torch.from_numpy(events.labels).to(weights.device)[chosen]
         pools.append(Pool(chosen, labels.float(), normalized_per_group(weights[:, chosen].abs(), labels)))
     return pools
+
+
+def coefficient_risk(
+    log_ratios: dict[SignPair, Tensor], pool: Pool, coefficients: Tensor, loss: RatioLoss
+) -> Tensor:
+    r"""Risk of a member as a function of $(c_0, c_1)$ with its sub-ratios fixed, `(n_members,)`."""
+    ratio = recombine(log_ratios, coefficients[:, :1], coefficients[:, 1:]).ratio
+    losses = loss.per_event(loss.link.raw(ratio), pool.classes)
+    return (losses * pool.weights).mean(dim=1)
+
+
+def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> TrainingHistory:
+    """Minimise the risk over the coefficients by L-BFGS on all training events, sub-ratios frozen.
+
+    Coefficients of a class without negative weights stay at one. A member whose validation risk would get
+    worse keeps its coefficients.
+    """
+    start = time.perf_counter()
+    training, validation = fit.signed_pools()
+    train_ratios = _log_ratios(model, fit.train_inputs)
+    held_out_ratios = _log_ratios(model, fit.validation_inputs)
+    initial = model.coefficients.detach().double()
+    tuned = initial.clone().requires_grad_(True)
+    optimiser = torch.optim.LBFGS([tuned], max_iter=_MAX_ITERATIONS, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        risk = coefficient_risk(train_ratios, training, model.fixed_where_certain(tuned), loss).sum()
+        risk.backward()  # type: ignore[no-untyped-call]
+        return risk
+
+    optimiser.step(closure)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        proposal = model.fixed_where_certain(tuned)
+        before = coefficient_risk(held_out_ratios, validation, initial, loss)
+        after = coefficient_risk(held_out_ratios, validation, proposal, loss)
+        better = after < before
+        model.coefficients.copy_(torch.where(better[:, None], proposal, initial).float())
+        train_risk = coefficient_risk(train_ratios, training, model.coefficients.double(), loss)
+    model.tuned_with = loss
+    history = TrainingHistory(stage=f"tune-coefficients:{loss.name}")
+    risk = torch.minimum(before, after)
+    history.append(1, _numpy(train_risk), _numpy(risk), 0.0, time.perf_counter() - start)
+    history.best_epoch = np.where(_numpy(better) > 0, 0, -1)
+    history.diverged = np.zeros(fit.n_members, dtype=bool)
+    return history
+
+
+@torch.inference_mode()
+def _log_ratios(model: SignedMixtureModel, inputs: Tensor) -> dict[SignPair, Tensor]:
+    chunks = [
+        model.outputs(inputs[start : start + _CHUNK]).double() for start in range(0, len(inputs), _CHUNK)
+    ]
+    return {pair: values.clone() for pair, values in model.log_ratios(torch.cat(chunks, dim=1)).items()}
+
+
+def _numpy(tensor: Tensor) -> npt.NDArray[np.float64]:
+    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import model_validator
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
-from quasiratio.estimators.base import FitData, RatioEstimator, checked_ratio
+from quasiratio.estimators.base import FitData, FittedRatioDocument, RatioEstimator, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
-from quasiratio.estimators.fitting import Fit
-from quasiratio.estimators.support import SupportDiagnostic, diagnose_support
+from quasiratio.estimators.fitting import Fit, available_device
+from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
+from quasiratio.estimators.support import SupportDiagnostic, SupportDocument, diagnose_support
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
-from quasiratio.estimators.trials import TrialReport
+from quasiratio.estimators.trials import TrialReport, TrialReportDocument
+from quasiratio.model_files.document import PositiveFloat, TensorSpec, refuse_if
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import RatioModel, SignFloors
 from quasiratio.ratios.ratio_model import RatioPredictions
 from quasiratio.training import TrainingHistory, TrainingSettings
+from quasiratio.training.history import HistoryDocument
 from quasiratio.wording import percent
 
-__all__ = ["SingleModelRatio", "TrainedModel"]
+__all__ = ["SingleModelDocument", "SingleModelRatio", "TrainedModel", "training_stages"]
 
 FloatArray = npt.NDArray[np.float64]
 _NOISE_EVENTS = 2048
@@ -38,12 +44,49 @@ class TrainedModel(NamedTuple):
 
     model: RatioModel
     histories: tuple[TrainingHistory, ...]
-    trials: TrialReport
+    trials: TrialReport | None = None
+
+
+class SingleModelDocument(FittedRatioDocument):
+    """What every estimator with one trained model has; `model` is narrowed to the document of its model."""
+
+    normalization: PositiveFloat
+    member_normalizations: list[PositiveFloat]
+    history: HistoryDocument
+    tuning_history: HistoryDocument | None
+    support: SupportDocument
+    trials: TrialReportDocument | None = None
+    model: Any
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
+        )
+        refuse_if(
+            len(self.member_normalizations) != self.model.n_members,
+            "the number of normalisations does not fit the number of members",
+        )
+        return self
+
+    @property
+    def n_members(self) -> int:
+        """Number of members of the model."""
+        return int(self.model.n_members)
+
+    def tensors(self, prefix: str = "") -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        yield from self.model.tensors(prefix)
+        yield from self.history.tensors(f"{prefix}history.")
+        if self.tuning_history is not None:
+            yield from self.tuning_history.tensors(f"{prefix}tuning_history.")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SingleModelRatio(RatioEstimator):
     """A ratio estimator with one trained model (of one or more members).
+
+    A subclass states `model_type`, trains in `train_model`, and sets in `take_from_model` what else it learned.
 
     Attributes:
         model_: The trained `RatioModel`.
@@ -56,36 +99,38 @@ class SingleModelRatio(RatioEstimator):
         trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
         helped_: What was done because a first fit had failed; empty if nothing was.
         near_cap_: Share of the reference's |w| at the floor of its sign asymmetry, and a sentence where it matters.
+        model_type: The class of the model, which brings its document and its ONNX graph.
     """
 
+    model_type: ClassVar[type[RatioModel]]
+    fitted_type: ClassVar[type[FittedDocument]] = SingleModelDocument
+
     @abstractmethod
-    def _train(self, fit: Fit, floors: SignFloors) -> TrainedModel:
+    def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train a model on a prepared fit; `floors` bound the sign asymmetries of positive densities."""
 
-    def _fit_events(self, data: FitData) -> None:
+    def take_from_model(self, model: Any) -> None:  # noqa: ANN401 - of the type `model_type`
+        """Set learned attributes that follow from the model; after a fit, and when a model is loaded."""
+
+    def fit_events(self, data: FitData) -> None:
+        """Train, help a fit that fails, and normalise."""
         judge_weights = data.densities.judge_weights(data.held_out)
-        fit = self._prepared(data.training, data.held_out, self.seed_, judge_weights)
+        fit = self.prepared_fit(data.training, data.held_out, self.seed_, judge_weights)
         if not data.tries:
             fit = fit.with_settings(fit.settings)
-        trained = self._train(fit, data.densities.floors)
+        trained = self.train_model(fit, data.densities.floors)
         self.helped_ = ""
         for settings in _stronger(fit.settings) if self._decides_strength else ():
             if not _has_failed(trained.model, data):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
-            trained = self._train(fit.with_settings(settings), data.densities.floors)
+            trained = self.train_model(fit.with_settings(settings), data.densities.floors)
             self.helped_ = (
                 f"A first fit had failed on validation events, and was repeated with {settings.n_passes:.2g} passes and a "
                 f"weight decay of {settings.weight_decay:.2g}."
             )
         model, histories, self.trials_ = trained
-        self.model_ = model.eval()
-        self.history_ = histories[0]
-        self.tuning_history_ = histories[1] if len(histories) > 1 else None
-        self.diverged_ = any(bool(history.diverged.any()) for history in histories)
-        scaling = fit.scaling
-        self.log_features_ = self._names_where(scaling.uses_log)
-        self.periodic_features_ = self._names_where(scaling.is_periodic)
+        self._set_model(model.eval(), histories[0], histories[1] if len(histories) > 1 else None)
         reference = data.training.select(~data.training.labels)
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
@@ -94,15 +139,92 @@ class SingleModelRatio(RatioEstimator):
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
+    def _set_model(
+        self, model: RatioModel, history: TrainingHistory, tuning_history: TrainingHistory | None
+    ) -> None:
+        self.model_, self.history_, self.tuning_history_ = model, history, tuning_history
+        histories = [history] if tuning_history is None else [history, tuning_history]
+        self.diverged_ = any(bool(one.diverged.any()) for one in histories)
+        self.log_features_ = self._names_where(model.scaling.uses_log)
+        self.periodic_features_ = self._names_where(model.scaling.is_periodic)
+        self.take_from_model(model)
+
+    @classmethod
+    def document_annotations(cls) -> dict[str, Any]:
+        """Return the document of the model."""
+        return {**super().document_annotations(), "model": (cls.model_type.document_type, ...)}
+
+    def fitted_fields(self) -> dict[str, Any]:
+        """Add the model, its normalisation, how it was trained and where it can be trusted."""
+        tuning = self.tuning_history_
+        return {
+            **super().fitted_fields(),
+            "model": self.model_.document(),
+            "normalization": self.normalization_,
+            "member_normalizations": self.member_normalizations_.tolist(),
+            "history": self.history_.document(),
+            "tuning_history": None if tuning is None else tuning.document(),
+            "support": self.support_.document(),
+            "trials": None if self.trials_ is None else self.trials_.document(),
+        }
+
+    def fitted_tensors(self, prefix: str = "") -> Arrays:
+        """Return the weights and the training curves."""
+        tensors = {
+            **super().fitted_tensors(prefix),
+            **self.model_.tensors(prefix),
+            **self.history_.tensors(f"{prefix}history."),
+        }
+        if self.tuning_history_ is not None:
+            tensors |= self.tuning_history_.tensors(f"{prefix}tuning_history.")
+        return tensors
+
+    def fitted_times(self, prefix: str = "") -> dict[str, list[float]]:
+        """Return the wall-clock of both stages."""
+        named = {"history.": self.history_, "tuning_history.": self.tuning_history_}
+        return {f"{prefix}{name}": one.seconds for name, one in named.items() if one is not None}
+
+    def restore(self, document: Any, stored: StoredParts) -> None:  # noqa: ANN401
+        """Set the model and what belongs to it, as a fit does."""
+        super().restore(document, stored)
+        bundle, losses, prefix = stored
+        device = available_device(document.parameters.device)
+        model = self.model_type.stored(document.model, bundle.tensors, prefix, losses=losses, device=device)
+        tuning = document.tuning_history
+        self._set_model(
+            model,
+            TrainingHistory.stored(document.history, bundle, f"{prefix}history."),
+            None if tuning is None else TrainingHistory.stored(tuning, bundle, f"{prefix}tuning_history."),
+        )
+        self.normalization_ = document.normalization
+        self.member_normalizations_ = np.array(document.member_normalizations)
+        self.support_ = SupportDiagnostic.stored(document.support)
+        self.trials_ = TrialReport.stored(document.trials)
+        self.helped_ = self.fit_check_.helped
+        self.near_cap_ = (self.fit_check_.near_cap, "")
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the normalised model to a graph."""
+        ratio, members = self.model_.add_onnx(graph, features)
+        if members is not None:
+            members = graph.add("Mul", members, self.member_normalizations_[:, None])
+        return RatioNames(graph.add("Mul", ratio, self.normalization_), members)
+
+    def training_summary(self) -> dict[str, Any]:
+        """Return stages, members and seed."""
+        stages = training_stages(self.history_, self.tuning_history_)
+        return {"stages": stages, "members": self.n_members, "seed": self.seed_}
+
     @property
     def _decides_strength(self) -> bool:
         """Whether length and strength of the training are ours to choose."""
         return self.max_steps is None and self.weight_decay is None and self.schedule == "cosine"
 
     def _names_where(self, is_chosen: torch.Tensor) -> list[str]:
-        return [name for name, chosen in zip(self._names(), is_chosen.tolist(), strict=True) if chosen]
+        return [name for name, chosen in zip(self.feature_list(), is_chosen.tolist(), strict=True) if chosen]
 
-    def _facts_for_check(self) -> dict[str, Any]:
+    def facts_for_check(self) -> dict[str, Any]:
+        """Return what `check_ratio` should know of the fit."""
         near_cap, remark = self.near_cap_
         return {
             "near_cap": near_cap,
@@ -119,7 +241,8 @@ class SingleModelRatio(RatioEstimator):
             return 0.0, ""
         return _cap_remark(reference.weights, asymmetry < _NEAR_CAP * floor, floor)
 
-    def _predict(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+    def predict_with_members(self, X: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
+        """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self)
         features = checked_features(self, X, reset=False)
         self._warn_below_floor(features)
@@ -149,7 +272,7 @@ class SingleModelRatio(RatioEstimator):
         self, reference: LabelledEvents, reference_ratio: FloatArray, target: LabelledEvents
     ) -> SupportDiagnostic:
         support = diagnose_support(
-            self._names(),
+            self.feature_list(),
             (reference.features, self.normalization_ * reference_ratio, reference.weights),
             (
                 target.features,
@@ -166,7 +289,7 @@ class SingleModelRatio(RatioEstimator):
             return
         device = self.model_.scaling.mean.device
         fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        named = zip(self._names(), fractions, strict=True)
+        named = zip(self.feature_list(), fractions, strict=True)
         # A few extremes of a fresh sample lie there by chance, and next to the smallest value.
         below = [f"{name!r} ({percent(f)})" for name, f in named if f > _NOTABLE_BELOW]
         if below:
@@ -175,6 +298,13 @@ class SingleModelRatio(RatioEstimator):
                 "the feature is taken in logarithm; the ratio at that smallest value is used."
             )
             warnings.warn(msg, SupportWarning, stacklevel=4)
+
+
+def training_stages(*histories: TrainingHistory | None) -> list[dict[str, Any]]:
+    """Return name and length of each stage of a training."""
+    return [
+        {"stage": history.stage, "steps": history.n_steps} for history in histories if history is not None
+    ]
 
 
 def _stronger(settings: TrainingSettings) -> list[TrainingSettings]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.model_files.document import Document, Measured, Name, as_measured, from_measured
 from quasiratio.wording import percent
 
-__all__ = ["SupportDiagnostic", "diagnose_support"]
+__all__ = ["SupportDiagnostic", "SupportDocument", "diagnose_support"]
 
 FloatArray = npt.NDArray[np.float64]
 EventArrays = tuple[npt.NDArray[np.float32], FloatArray, FloatArray]
@@ -18,6 +20,15 @@ EventArrays = tuple[npt.NDArray[np.float32], FloatArray, FloatArray]
 
 _MIN_REFERENCE_EVENTS = 10
 _NOTABLE_FRACTION = 0.005
+
+
+class SupportDocument(Document):
+    """`SupportDiagnostic`."""
+
+    outside_range: dict[Name, Measured]
+    largest_supported_ratio: Measured
+    beyond_support: Measured
+    n_reference: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,25 @@ class SupportDiagnostic:
         if not parts:
             return ""
         return "; ".join(parts) + ". No reweighting of this reference can reach there; nothing was clipped."
+
+    def document(self) -> SupportDocument:
+        """Describe where a ratio can be trusted."""
+        return SupportDocument(
+            outside_range={name: as_measured(fraction) for name, fraction in self.outside_range.items()},
+            largest_supported_ratio=as_measured(self.largest_supported_ratio),
+            beyond_support=as_measured(self.beyond_support),
+            n_reference=self.n_reference,
+        )
+
+    @classmethod
+    def stored(cls, document: SupportDocument) -> Self:
+        """Make the diagnostic again."""
+        return cls(
+            {name: from_measured(fraction) for name, fraction in document.outside_range.items()},
+            from_measured(document.largest_supported_ratio),
+            from_measured(document.beyond_support),
+            document.n_reference,
+        )
 
 
 def diagnose_support(names: Sequence[str], reference: EventArrays, target: EventArrays) -> SupportDiagnostic:

@@ -1,7 +1,8 @@
-"""From the arguments of `fit` to checked training and validation arrays."""
+"""From the arguments of `fit` to checked training and validation arrays, and from results to what was given."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from quasiratio.sample import WeightedSample
 
 __all__ = [
     "LabelledEvents",
+    "as_kind_of",
     "checked_features",
     "event_weights",
     "labelled_events",
@@ -157,6 +159,32 @@ def labelled_events(
     events = LabelledEvents(matrix, label_array, weight_array)
     events.require_positive_sums(where)
     return events
+
+
+def as_kind_of(events: Any, values: npt.NDArray[np.float64], *, name: str) -> Any:  # noqa: ANN401
+    """Return one value per event like the events themselves.
+
+    Args:
+        events: What the user gave: a pandas frame or series, an awkward array, or anything else.
+        values: One value per event.
+        name: Name of the series, where it becomes one.
+
+    Returns:
+        A pandas series with the index of the events, an awkward array, or `values` as they are.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"pt": [30.0, 50.0]}, index=[7, 9])
+        >>> as_kind_of(frame, np.array([1.0, 2.0]), name="weight").index.tolist()
+        [7, 9]
+    """
+    # Whoever has such an array has imported its package; nothing is imported here.
+    package = type(events).__module__.partition(".")[0]
+    if package == "pandas" and hasattr(events, "index"):
+        return sys.modules["pandas"].Series(values, index=events.index, name=name)
+    if package == "awkward":
+        return sys.modules["awkward"].Array(values)
+    return values
 
 
 def split_validation(

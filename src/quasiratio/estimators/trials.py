@@ -9,9 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+
+from pydantic import Field, model_validator
 
 from quasiratio.errors import DivergenceError
+from quasiratio.model_files.document import (
+    Count,
+    Document,
+    Measured,
+    measured_document,
+    measured_numbers,
+    refuse_if,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,9 +30,32 @@ if TYPE_CHECKING:
     from quasiratio.ratios import RatioModel
     from quasiratio.training import TrainingHistory, TrainingSettings
 
-__all__ = ["Trained", "Trial", "TrialReport", "best_of_trials"]
+__all__ = ["Trained", "Trial", "TrialReport", "TrialReportDocument", "best_of_trials"]
 
 _PREFERRED_ERRORS = 1.0
+
+
+class TrialDocument(Document):
+    """`Trial`."""
+
+    n_passes: Measured
+    weight_decay: Measured
+    risk: Measured
+    difference: Measured
+    error: Measured
+
+
+class TrialReportDocument(Document):
+    """`TrialReport`."""
+
+    trials: list[TrialDocument] = Field(min_length=1, max_length=1000)
+    chosen: Annotated[int, Field(ge=0)]
+    batch_size: Count
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(self.chosen >= len(self.trials), "the chosen trial is not among the trials")
+        return self
 
 
 class Trained(NamedTuple):
@@ -77,6 +110,19 @@ class TrialReport:
             f"Trained for {length}: its validation risk is lower by {-taken.difference:.2g} ± {taken.error:.2g} than "
             f"that of the standard {self.trials[0].n_passes:.3g} passes with {self.trials[0].weight_decay:.2g}."
         )
+
+    def document(self) -> TrialReportDocument:
+        """Describe what was tried."""
+        trials = [measured_document(TrialDocument, trial) for trial in self.trials]
+        return TrialReportDocument(trials=trials, chosen=self.chosen, batch_size=self.batch_size)
+
+    @classmethod
+    def stored(cls, document: TrialReportDocument | None) -> Self | None:
+        """Make the report again; the first version tried nothing."""
+        if document is None:
+            return None
+        trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
+        return cls(trials, document.chosen, document.batch_size)
 
 
 def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:

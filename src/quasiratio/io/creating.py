@@ -14,16 +14,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from quasiratio.atomic_files import scratch_path
 from quasiratio.errors import InvalidInputError, OmittedColumnWarning, QuasiratioError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.formats.npz_sink import NpzSink
-from quasiratio.io.formats.parquet_sink import ParquetSink
-from quasiratio.io.formats.root_sink import RootSink
+from quasiratio.io.formats.npz import NpzSink
+from quasiratio.io.formats.parquet import ParquetSink
+from quasiratio.io.formats.root_writing import RootSink
 from quasiratio.io.locations import suffix_of
 from quasiratio.io.table import Table
 from quasiratio.io.table_sink import Compression, TableSink, column_of
-from quasiratio.scratch import scratch_path
 
 __all__ = ["TableWriter", "create_table"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.formats.npz_file import open_npz_file
-from quasiratio.io.formats.parquet_file import open_parquet_file
-from quasiratio.io.formats.root_file import open_root_file
+from quasiratio.io.formats.npz import open_npz_file
+from quasiratio.io.formats.parquet import open_parquet_file
+from quasiratio.io.formats.root import open_root_file
 from quasiratio.io.locations import Location, Spec, locate, named_twice
 from quasiratio.io.table import Table
 from quasiratio.io.table_file import TableFile

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
+from quasiratio import registry
 from quasiratio.errors import InvalidInputError
 from quasiratio.losses.bce import Bce
 from quasiratio.losses.links import ExponentialLink, Link, PoleLink, SinhLink
@@ -14,9 +17,6 @@ from quasiratio.losses.pare import Pare
 from quasiratio.losses.ratio_loss import RatioLoss
 from quasiratio.losses.revert import Revert
 from quasiratio.losses.sqr import Sqr
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "LOSSES",
@@ -35,16 +35,16 @@ __all__ = [
     "loss_by_name",
 ]
 
-LOSSES: dict[str, Callable[[], RatioLoss]] = {
-    "bce": Bce,
-    "mse": Mse,
-    "mlc": Mlc,
-    "sqr": Sqr,
-    "pare": Pare,
-    "revert": Revert,
-    "lsif": Lsif,
-}
-"""Constructors by name; `"pare"` is the published pair (25619, 58)."""
+LOSSES: Mapping[str, Callable[[], RatioLoss]] = registry.LOSSES
+"""Constructors by name, yours among them (see `quasiratio.registry`); `"pare"` is the published pair (25619, 58)."""
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the class of a loss
+    home = registry.LOSSES.home(name)
+    if home is None:
+        msg = f"module 'quasiratio.losses' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(home.partition(":")[0]), name)
 
 
 def loss_by_name(loss: str | RatioLoss) -> RatioLoss:
@@ -57,6 +57,7 @@ def loss_by_name(loss: str | RatioLoss) -> RatioLoss:
     if isinstance(loss, RatioLoss):
         return loss
     if loss in LOSSES:
-        return LOSSES[loss]()
+        found: Any = LOSSES[loss]
+        return found if isinstance(found, RatioLoss) else cast("RatioLoss", found())
     msg = f"Got the loss {loss!r}; expected one of {', '.join(LOSSES)}, or an instance of RatioLoss."
     raise InvalidInputError(msg)

@@ -7,16 +7,21 @@ A loss *has a* link. Three are enough for all seven losses:
 | `ExponentialLink` | $e^z$ | $\ln r$ | $(0, \infty)$ |
 | `PoleLink(eps)` | $z / (1 - \epsilon^2 z)$ | $r / (1 + \epsilon^2 r)$ | all but $-1/\epsilon^2$ |
 | `SinhLink` | $-2 \sinh z$ | $-\mathrm{arsinh}(r/2)$ | all reals |
+
+A link with `add_onnx_ratio` and `add_onnx_raw`, as these have, can be exported; one of your own needs them for that only.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from quasiratio.model_files.onnx_graph import OnnxGraph
 
 __all__ = ["ExponentialLink", "Link", "PoleLink", "SinhLink"]
 
@@ -57,6 +62,14 @@ class ExponentialLink:
         r"""Return $\ln r$."""
         return ratio.log()
 
+    def add_onnx_ratio(self, graph: OnnxGraph, raw: str) -> str:
+        """Add $e^z$ to a graph."""
+        return graph.add("Exp", raw)
+
+    def add_onnx_raw(self, graph: OnnxGraph, ratio: str) -> str:
+        r"""Add $\ln r$ to a graph."""
+        return graph.add("Log", ratio)
+
 
 @dataclass(frozen=True)
 class PoleLink:
@@ -91,6 +104,16 @@ class PoleLink:
         r"""Return $r / (1 + \epsilon^2 r)$."""
         return ratio / (1.0 + self.eps**2 * ratio)
 
+    def add_onnx_ratio(self, graph: OnnxGraph, raw: str) -> str:
+        """Add the map to ratios to a graph."""
+        if self.eps == 0:
+            return raw
+        return graph.add("Div", raw, graph.add("Sub", 1.0, graph.add("Mul", raw, self.eps**2)))
+
+    def add_onnx_raw(self, graph: OnnxGraph, ratio: str) -> str:
+        """Add the map from ratios to a graph."""
+        return graph.add("Div", ratio, graph.add("Add", graph.add("Mul", ratio, self.eps**2), 1.0))
+
 
 @dataclass(frozen=True)
 class SinhLink:
@@ -110,3 +133,14 @@ class SinhLink:
     def raw(self, ratio: Tensor) -> Tensor:
         r"""Return $-\mathrm{arsinh}(r/2)$."""
         return -torch.asinh(0.5 * ratio)
+
+    def add_onnx_ratio(self, graph: OnnxGraph, raw: str) -> str:
+        r"""Add $e^{-z} - e^z$ to a graph."""
+        return graph.add("Sub", graph.add("Exp", graph.add("Neg", raw)), graph.add("Exp", raw))
+
+    def add_onnx_raw(self, graph: OnnxGraph, ratio: str) -> str:
+        r"""Add $-\mathrm{arsinh}(r/2)$ to a graph, by its logarithm."""
+        half = graph.add("Mul", ratio, 0.5)
+        root = graph.add("Sqrt", graph.add("Add", graph.add("Mul", half, half), 1.0))
+        size = graph.add("Log", graph.add("Add", graph.add("Abs", half), root))
+        return graph.add("Neg", graph.add("Mul", graph.add("Sign", half), size))

@@ -36,11 +36,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from quasiratio.errors import InvalidInputError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
     from torch import Tensor
 
     from quasiratio.losses.links import Link
+    from quasiratio.model_files.onnx_graph import OnnxGraph
 
 __all__ = ["RatioLoss"]
 
@@ -104,3 +109,41 @@ class RatioLoss(ABC):
     def is_bounded(self, q_reference: float, q_target: float) -> bool:
         """Whether the risk at a point with these (signed) densities is bounded below."""
         return all(a0 * q_reference + a1 * q_target > 0 for a0, a1 in self.requires_positive)
+
+    def add_onnx_ratio(self, graph: OnnxGraph, raw: str) -> str:
+        """Add the map from raw outputs to ratios to a graph."""
+        return self._onnx_form("add_onnx_ratio")(graph, raw)
+
+    def add_onnx_raw(self, graph: OnnxGraph, ratio: str) -> str:
+        """Add the map from ratios to raw outputs to a graph."""
+        return self._onnx_form("add_onnx_raw")(graph, ratio)
+
+    def add_onnx_average(self, graph: OnnxGraph, raw: str) -> str:
+        """Add the average of the members' raw outputs (first axis, which stays with length one) to a graph.
+
+        Whoever overrides `average` overrides this as well, if it is to be exported.
+        """
+        return graph.add("ReduceMean", raw, graph.axes(0), keepdims=1)
+
+    def checked_onnx_average(self, graph: OnnxGraph, raw: str) -> str:
+        """Add the average, or raise where `average` was overridden without an ONNX form."""
+        for kind in type(self).__mro__:
+            if "add_onnx_average" in vars(kind):
+                return self.add_onnx_average(graph, raw)
+            if "average" in vars(kind):
+                break
+        raise self._not_exportable("average")  # noqa: EM101 - no message
+
+    def _onnx_form(self, name: str) -> Callable[[OnnxGraph, str], str]:
+        form: Callable[[OnnxGraph, str], str] | None = getattr(self.link, name, None)
+        if form is None:
+            raise self._not_exportable("link")  # noqa: EM101 - no message
+        return form
+
+    def _not_exportable(self, part: str) -> InvalidInputError:
+        msg = (
+            f"Got the loss {self.name!r}, whose {part} is your own code and has no ONNX form; expected one of "
+            f"quasiratio's. Use a loss with ExponentialLink, PoleLink or SinhLink, and the usual average, or give yours "
+            "an ONNX form (see `losses.links`)."
+        )
+        return InvalidInputError(msg)

@@ -14,6 +14,8 @@ from quasiratio.losses.ratio_loss import RatioLoss
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from quasiratio.model_files.onnx_graph import OnnxGraph
+
 __all__ = ["Revert"]
 
 
@@ -44,3 +46,8 @@ class Revert(RatioLoss):
     def average(self, raw: Tensor) -> Tensor:
         r"""Average the scores $s = \sigma(z)$: in these, not in $z$, the risk is convex."""
         return torch.logit(torch.sigmoid(raw.double()).mean(dim=0)).to(raw.dtype)
+
+    def add_onnx_average(self, graph: OnnxGraph, raw: str) -> str:
+        """Add the average of the scores to a graph."""
+        score = graph.add("ReduceMean", graph.add("Sigmoid", raw), graph.axes(0), keepdims=1)
+        return graph.add("Log", graph.add("Div", score, graph.add("Sub", 1.0, score)))

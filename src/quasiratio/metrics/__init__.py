@@ -25,6 +25,7 @@ from quasiratio.metrics.member_band import HistogramBand, histogram_band
 from quasiratio.metrics.overlap import FeatureOverlap, feature_overlaps
 from quasiratio.metrics.ratio_risk import RatioRisk, ratio_risk, ratio_risk_difference
 from quasiratio.metrics.recommendation import Recommendation, recommend_method
+from quasiratio.metrics.straight_line import LinearFit, PartialCorrelation, linear_fit, partial_correlation
 from quasiratio.metrics.training_error import TrainingError, total_chi_squared
 from quasiratio.metrics.tsallis import TsallisEntropy, tsallis_entropy, tsallis_relative_entropy
 from quasiratio.metrics.vlrc import validation_loss_area
@@ -40,8 +41,10 @@ __all__ = [
     "Grade",
     "HistogramBand",
     "Inspection",
+    "LinearFit",
     "MethodClosure",
     "ObservableClosure",
+    "PartialCorrelation",
     "RatioRisk",
     "Recommendation",
     "TrainingError",
@@ -56,9 +59,11 @@ __all__ = [
     "grade",
     "histogram_band",
     "inspect_samples",
+    "linear_fit",
     "n_duplicates",
     "n_shared",
     "natural_edges",
+    "partial_correlation",
     "radial_edges",
     "ratio_risk",
     "ratio_risk_difference",

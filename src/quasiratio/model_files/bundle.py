@@ -20,9 +20,14 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
+from quasiratio.atomic_files import (
+    checked_path,
+    names_inside,
+    opened_together,
+    sized_content,
+    write_directory,
+)
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.atomic_replace import write_directory
-from quasiratio.model_files.consistent_files import checked_path, names_inside, opened_together, sized_content
 from quasiratio.model_files.document import TensorSpec
 from quasiratio.model_files.strict_json import json_checksum, parse_object
 
@@ -38,7 +43,9 @@ __all__ = [
     "write_bundle",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Format 2 is format 1 with fields of their own for angles, checks, densities and trials; a file without them means what
+it meant then. Files of both are read."""
 JSON_NAME, WEIGHTS_NAME, TIMES_NAME = "model.json", "weights.safetensors", "times.json"
 _FORMAT = "quasiratio model"
 _MAX_JSON_BYTES = 2**26
@@ -107,7 +114,7 @@ def write_bundle(
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read and check `model.json`; return it without the entries that say what it is."""
     with opened_together(path, JSON_NAME) as (file,):
-        return _checked_document(file, path)
+        return _checked_document(file, path)[0]
 
 
 def read_bundle(
@@ -133,14 +140,10 @@ def read_timed_bundle(
     """
     with opened_together(path, JSON_NAME, WEIGHTS_NAME, optional=TIMES_NAME) as files:
         json_file, weights_file, *times_file = files
-        document = _checked_document(json_file, path)
-        times = _times(times_file[0], json_checksum(_with_format(document))) if times_file else {}
+        document, checksum_of_document = _checked_document(json_file, path)
+        times = _times(times_file[0], checksum_of_document) if times_file else {}
         checksum = document.pop("weights_sha256", None)
         return Bundle(_checked_tensors(weights_file, path, checksum, planned(document)), times)
-
-
-def _with_format(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {"format": _FORMAT, "format_version": FORMAT_VERSION, **document}
 
 
 def _times(file: BinaryIO, model: str) -> dict[str, list[float]]:
@@ -162,7 +165,8 @@ def _times(file: BinaryIO, model: str) -> dict[str, list[float]]:
         return {}
 
 
-def _checked_document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
+def _checked_document(file: BinaryIO, path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
+    """Return the document without the entries that say what it is, and its checksum."""
     shown = _shown(path, JSON_NAME)
     document = parse_object(sized_content(file, shown, at_least=0, at_most=_MAX_JSON_BYTES), shown)
     version = document.pop("format_version", None)
@@ -176,10 +180,11 @@ def _checked_document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str,
         )
         raise InvalidInputError(msg)
     checksum = document.pop("json_sha256", None)
-    if checksum != json_checksum({"format": _FORMAT, "format_version": version, **document}):
+    computed = json_checksum({"format": _FORMAT, "format_version": version, **document})
+    if checksum != computed:
         msg = f"Got {shown}, which was edited or damaged (its checksum is wrong). {_AGAIN}"
         raise InvalidInputError(msg)
-    return document
+    return document, computed
 
 
 def _checked_tensors(

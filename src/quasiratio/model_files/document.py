@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 from quasiratio.errors import InvalidInputError
 
@@ -16,8 +19,12 @@ __all__ = [
     "Name",
     "PositiveFloat",
     "TensorSpec",
+    "Text",
     "as_measured",
+    "by_kind",
     "from_measured",
+    "measured_document",
+    "measured_numbers",
     "one_sentence",
     "refuse_if",
 ]
@@ -25,10 +32,12 @@ __all__ = [
 Count = Annotated[int, Field(ge=1, le=2**31)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 Name = Annotated[str, Field(max_length=10_000)]
+Text = Annotated[str, Field(max_length=10_000)]
 Measured = float | Literal["nan", "inf", "-inf"]
 """A number of a report, which may be infinite or undefined; JSON has no such numbers."""
 
 _LONGEST_MESSAGE = 300
+SomeDocument = TypeVar("SomeDocument", bound="Document")
 
 
 class Document(BaseModel):
@@ -67,6 +76,51 @@ def from_measured(value: Measured) -> float:
     return float(value)
 
 
+def measured_document(kind: type[SomeDocument], values: Any) -> SomeDocument:  # noqa: ANN401
+    """Describe a dataclass of numbers by a document with the same fields."""
+    return kind(
+        **{field.name: as_measured(getattr(values, field.name)) for field in dataclasses.fields(values)}
+    )
+
+
+def measured_numbers(document: Document) -> dict[str, float]:
+    """Return the numbers of such a document by name."""
+    return {name: from_measured(getattr(document, name)) for name in type(document).model_fields}
+
+
+def by_kind(find: Callable[[str], type[Document]], *, optional: bool = False) -> PlainValidator:
+    """Make an entry of the type `Any` one of several documents: which, its own entry `kind` says.
+
+    Args:
+        find: Returns the document of a kind, or raises `InvalidInputError`; it decides what is known, and when asked.
+        optional: Whether the entry may be `null`.
+    """
+
+    def validated(value: object) -> Document | None:
+        if optional and value is None:
+            return None
+        kind = getattr(value, "kind", None) if isinstance(value, Document) else None
+        if isinstance(value, dict):
+            kind = value.get("kind")
+        if not isinstance(kind, str):
+            code = "kind"
+            raise PydanticCustomError(code, "Input should be an object with the entry kind")
+        try:
+            expected = find(kind)
+        except InvalidInputError as error:
+            code, complaint = "kind", "{reason}"
+            raise PydanticCustomError(code, complaint, {"reason": str(error)}) from None
+        if isinstance(value, expected):
+            return value
+        try:
+            return expected.model_validate(value)
+        except ValidationError as error:
+            code, complaint = "part", "{detail}"
+            raise PydanticCustomError(code, complaint, {"detail": _first_complaint(error)}) from None
+
+    return PlainValidator(validated)
+
+
 def refuse_if(is_wrong: bool, complaint: str) -> None:
     """Complain in the way pydantic expects of a validator."""
     if is_wrong:
@@ -75,10 +129,14 @@ def refuse_if(is_wrong: bool, complaint: str) -> None:
 
 def one_sentence(error: ValidationError, what: str, fix: str) -> InvalidInputError:
     """Turn the first complaint of pydantic into an error of ours."""
-    first: Any = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(step) for step in first["loc"]) or "the document"
-    detail = " ".join(f"{place}: {first['msg']}".split())
+    detail = _first_complaint(error)
     if len(detail) > _LONGEST_MESSAGE:
         detail = detail[:_LONGEST_MESSAGE] + "..."
     others = f" and {error.error_count() - 1} more" if error.error_count() > 1 else ""
     return InvalidInputError(f"Got {what} with an invalid entry ({detail}{others}); {fix}")
+
+
+def _first_complaint(error: ValidationError) -> str:
+    first: Any = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in first["loc"]) or "the document"
+    return " ".join(f"{place}: {first['msg']}".split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-__all__ = ["OPSET", "OnnxGraph", "onnx_package"]
+__all__ = ["OPSET", "OnnxGraph", "RatioNames", "add_std", "onnx_package"]
 
 OPSET = 18
 """Of early 2023; graphs were run in onnxruntime 1.15 to 1.31."""
@@ -92,3 +92,24 @@ class OnnxGraph:
             name = f"{stem}_{self._count}"
             if name not in self._taken:
                 return name
+
+
+class RatioNames(NamedTuple):
+    """Names of a result, `(n,)`, and of the members' results, `(n_members, n)`, in double precision."""
+
+    ratio: str
+    members: str | None
+
+    def scaled(self, graph: OnnxGraph, factor: float) -> RatioNames:
+        """Multiply both by a number."""
+        members = None if self.members is None else graph.add("Mul", self.members, factor)
+        return RatioNames(graph.add("Mul", self.ratio, factor), members)
+
+
+def add_std(graph: OnnxGraph, members: str, n_members: int) -> str:
+    """Add the standard deviation across members, `(n_members, n)` to `(n,)`."""
+    mean = graph.add("ReduceMean", members, graph.axes(0), keepdims=1)
+    deviation = graph.add("Sub", members, mean)
+    squares = graph.add("Mul", deviation, deviation)
+    total = graph.add("ReduceSum", squares, graph.axes(0), keepdims=0)
+    return graph.add("Sqrt", graph.add("Div", total, float(n_members - 1)))

@@ -1,11 +1,12 @@
 """Networks with a leading member axis, and the scaling of their inputs."""
 
-from quasiratio.networks.activations import ACTIVATIONS, activation_shares
+from quasiratio.networks.activations import ACTIVATIONS, Activation, activation_shares
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
 from quasiratio.networks.standardize import FeatureScaling, recognised_angles
 
 __all__ = [
     "ACTIVATIONS",
+    "Activation",
     "FeatureScaling",
     "StackedMlp",
     "activation_shares",

@@ -41,30 +41,21 @@ Figures of arXiv:2410.10216, and what draws them:
 A new figure takes its colours, sizes and fonts from `plots.style`, its checks of input from `plots.drawable`.
 """
 
-from quasiratio.plots.calibration_curve import CalibrationCurve
-from quasiratio.plots.calibration_figure import calibration_figure
-from quasiratio.plots.closure_figure import closure_figure
-from quasiratio.plots.closure_grid_figure import closure_grid_figure
-from quasiratio.plots.density_figure import density_figure
-from quasiratio.plots.density_grid import DensityGrid
+from quasiratio.metrics import LinearFit, linear_fit
+from quasiratio.plots.calibration_figure import CalibrationCurve, calibration_figure
+from quasiratio.plots.closure_figure import closure_figure, closure_grid_figure
+from quasiratio.plots.closure_panels import sign_changes
+from quasiratio.plots.density_figure import DensityGrid, density_figure
 from quasiratio.plots.distribution_figure import distribution_figure
-from quasiratio.plots.landscape_figure import landscape_figure
-from quasiratio.plots.loss_curves_figure import loss_curves_figure
-from quasiratio.plots.loss_transform import LossTransform
-from quasiratio.plots.ratio_curve import RatioCurve
-from quasiratio.plots.ratio_figure import ratio_figure
+from quasiratio.plots.figure_files import save_figure, settled_layout
+from quasiratio.plots.landscape_figure import RiskCurve, RiskLandscape, landscape_figure, risk_curve_figure
+from quasiratio.plots.ratio_figure import RatioCurve, ratio_figure
 from quasiratio.plots.ratio_truth_figure import ratio_truth_figure
-from quasiratio.plots.risk_curve_figure import risk_curve_figure
-from quasiratio.plots.risk_landscape import RiskCurve, RiskLandscape
-from quasiratio.plots.save import save_figure
-from quasiratio.plots.scatter_figure import scatter_figure
-from quasiratio.plots.scatter_series import LinearFit, ScatterSeries, linear_fit
-from quasiratio.plots.settled_layout import settled_layout
-from quasiratio.plots.sign_changes import sign_changes
+from quasiratio.plots.scatter_figure import ScatterSeries, scatter_figure
 from quasiratio.plots.style import figure_style
 from quasiratio.plots.support_figure import support_figure
-from quasiratio.plots.training_figure import training_figure
-from quasiratio.plots.transform_figure import transform_figure
+from quasiratio.plots.training_figure import loss_curves_figure, training_figure
+from quasiratio.plots.transform_figure import LossTransform, transform_figure
 from quasiratio.plots.weight_figure import weight_figure
 
 __all__ = [

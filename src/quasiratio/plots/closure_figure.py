@@ -6,12 +6,13 @@ differences in units of the target's error. A quotient, which is not, is left ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import ObservableClosure
 from quasiratio.plots.closure_panels import (
     draw_densities,
@@ -23,11 +24,108 @@ from quasiratio.plots.closure_panels import (
     quality_text,
 )
 from quasiratio.plots.drawable import positive_limit, require_choice
-from quasiratio.plots.labels import axis_label, density_label
-from quasiratio.plots.legends import draw_title, height_beside_legend, legend_beside
-from quasiratio.plots.style import figure_style, method_styles, new_figure
+from quasiratio.plots.style import (
+    axis_label,
+    density_label,
+    draw_title,
+    figure_style,
+    height_beside_legend,
+    legend_above,
+    legend_beside,
+    method_styles,
+    new_figure,
+)
 
-__all__ = ["closure_figure"]
+__all__ = ["closure_figure", "closure_grid_figure"]
+
+_CELL_WIDTH, _CELL_HEIGHT = 4.4, 3.9
+
+
+def closure_grid_figure(
+    closures: Sequence[ObservableClosure],
+    *,
+    labels: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+    titles: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    n_columns: int = 2,
+    lower: Literal["difference", "quotient"] = "difference",
+    pull_limit: float = 5.0,
+    quotient_limit: float = 0.25,
+) -> Figure:
+    """Draw the closures of several observables in a grid.
+
+    Args:
+        closures: Entries of `metrics.closure`, all with the methods that are drawn.
+        labels: What to call an observable on its axis, by its name; the name when left out.
+        units: Units of the observables by name, without brackets.
+        titles: One line above each cell.
+        methods: Which methods to draw, in this order; all of the first observable when left out.
+        n_columns: Cells in a row.
+        lower: The panel under each closure, as for `closure_figure`.
+        pull_limit: Differences are drawn from minus to plus this value, in units of the target's error.
+        quotient_limit: Quotients are drawn this far on either side of one.
+
+    Example:
+        >>> from quasiratio import WeightedSample
+        >>> from quasiratio.metrics import closure
+        >>> sample = WeightedSample([[0.5, 1.5], [0.5, 0.5], [1.5, 0.5]], names=["x", "y"])
+        >>> edges = {"x": [0, 1, 2], "y": [0, 1, 2]}
+        >>> result = closure(sample, {"none": [1.0, 1.0, 1.0]}, sample, edges=edges)
+        >>> figure = closure_grid_figure(result.observables, units={"x": "cm"})
+        >>> [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel()]
+        ['x [cm]', 'y']
+    """
+    if len(closures) == 0:
+        msg = "Got no closures to draw; expected at least one entry of the result of `closure`."
+        raise InvalidInputError(msg)
+    if titles is not None and len(titles) != len(closures):
+        msg = f"Got {len(titles)} titles for {len(closures)} closures; expected one for each."
+        raise InvalidInputError(msg)
+    require_choice(lower, "lower", ("difference", "quotient"))
+    positive_limit(n_columns, "n_columns")
+    draw = draw_differences if lower == "difference" else draw_quotients
+    limit = (
+        positive_limit(pull_limit, "pull_limit")
+        if lower == "difference"
+        else positive_limit(quotient_limit, "quotient_limit")
+    )
+    chosen = [entry.method for entry in closures[0].methods] if methods is None else list(methods)
+    styles = method_styles(chosen)
+    by_cell = [[closure[method] for method in chosen] for closure in closures]
+    columns = min(int(n_columns), len(closures))
+    rows = -(-len(closures) // columns)
+    with figure_style():
+        figure = new_figure(_CELL_HEIGHT * rows + 0.5, width=_CELL_WIDTH * columns)
+        figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)  # type: ignore[union-attr, call-arg]
+        cells = figure.add_gridspec(2 * rows, columns, height_ratios=[2.4, 1.0] * rows)
+        mains = []
+        for i, (closure, entries) in enumerate(zip(closures, by_cell, strict=True)):
+            row, column = divmod(i, columns)
+            main = figure.add_subplot(cells[2 * row, column])
+            below = figure.add_subplot(cells[2 * row + 1, column], sharex=main)
+            main.tick_params(labelbottom=False)
+            unit = (units or {}).get(closure.name)
+            draw_densities(main, closure, entries, styles)
+            draw(below, closure, entries, styles, limit)
+            mark_sign_changes([main, below], closure.target)
+            main.set_ylabel(density_label(unit))
+            main.set_xlim(closure.edges[0], closure.edges[-1])
+            below.set_xlabel(axis_label((labels or {}).get(closure.name, closure.name), unit))
+            if titles is not None:
+                draw_title(main, titles[i])
+            for axes in (main, below):
+                axes.minorticks_off()  # too fine for panels of this size
+            mains.extend([main, below])
+        legend_above(
+            figure,
+            mains,
+            n_columns=3 if columns == 2 else 2 * columns,
+            first="target",
+            extra=member_entry(by_cell[0], styles),
+        )
+    return figure
+
 
 _MAIN_HEIGHT, _STRIP_HEIGHT, _PANEL_HEIGHT = 3.4, 0.75, 1.3
 

@@ -11,16 +11,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from quasiratio.metrics import MethodClosure, ObservableClosure, WeightedHistogram
 from quasiratio.metrics.arrays import FloatArray
-from quasiratio.plots.labels import readable_text, short_number
-from quasiratio.plots.limits import mark_beyond, robust_limits
-from quasiratio.plots.sign_changes import sign_changes
-from quasiratio.plots.style import NEGATIVE_COLOR, REFERENCE_COLOR, TARGET_COLOR, MethodStyle
+from quasiratio.plots.drawable import mark_beyond, robust_limits
+from quasiratio.plots.style import (
+    NEGATIVE_COLOR,
+    REFERENCE_COLOR,
+    TARGET_COLOR,
+    MethodStyle,
+    readable_text,
+    short_number,
+)
 
 __all__ = [
     "draw_densities",
@@ -30,7 +36,34 @@ __all__ = [
     "mark_sign_changes",
     "member_entry",
     "quality_text",
+    "sign_changes",
 ]
+
+
+def sign_changes(histogram: WeightedHistogram, *, significance: float = 3.0) -> npt.NDArray[np.float64]:
+    """Return the positions between significant bins of opposite sign, interpolated linearly.
+
+    Args:
+        histogram: Sums of signed weights.
+        significance: Bins closer to zero than this many standard errors have no sign of their own.
+
+    Example:
+        >>> from quasiratio.metrics import weighted_histogram
+        >>> h = weighted_histogram([0.5] * 20 + [1.5] * 20, [-1.0] * 20 + [1.0] * 20, edges=[0, 1, 2])
+        >>> sign_changes(h).tolist()
+        [1.0]
+    """
+    centers = (histogram.edges[1:] + histogram.edges[:-1]) / 2
+    heights = histogram.values / np.diff(histogram.edges)
+    certain = np.flatnonzero(
+        (histogram.values != 0) & (np.abs(histogram.values) >= significance * np.sqrt(histogram.variances))
+    )
+    before, after = certain[:-1], certain[1:]
+    changed = heights[before] * heights[after] < 0
+    before, after = before[changed], after[changed]
+    share = np.abs(heights[before]) / (np.abs(heights[before]) + np.abs(heights[after]))
+    return np.asarray(centers[before] + share * (centers[after] - centers[before]))
+
 
 _SIGNIFICANT = 3.0
 _MOST_BARS = 40

@@ -14,12 +14,19 @@ from matplotlib.ticker import MaxNLocator
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import WeightedHistogram
 from quasiratio.metrics.arrays import FloatArray
-from quasiratio.plots.drawable import drawable_values, require_choice
-from quasiratio.plots.labels import axis_label, density_label
-from quasiratio.plots.legends import draw_title, height_beside_legend, legend_beside
-from quasiratio.plots.limits import robust_limits
-from quasiratio.plots.sign_changes import sign_changes
-from quasiratio.plots.style import TARGET_COLOR, figure_style, method_styles, new_figure
+from quasiratio.plots.closure_panels import sign_changes
+from quasiratio.plots.drawable import drawable_values, require_choice, robust_limits
+from quasiratio.plots.style import (
+    TARGET_COLOR,
+    axis_label,
+    density_label,
+    draw_title,
+    figure_style,
+    height_beside_legend,
+    legend_beside,
+    method_styles,
+    new_figure,
+)
 
 __all__ = ["distribution_figure"]
 

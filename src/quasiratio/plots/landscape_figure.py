@@ -2,30 +2,229 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, SymLogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterMathtext, LogLocator
+from matplotlib.ticker import LogFormatterMathtext, LogLocator, MaxNLocator
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.plots.drawable import drawable_values
-from quasiratio.plots.labels import readable_text, short_number
-from quasiratio.plots.legends import draw_title, legend_above
-from quasiratio.plots.limits import symmetric_powers
-from quasiratio.plots.risk_landscape import RiskLandscape, spread
+from quasiratio.metrics.arrays import FloatArray
+from quasiratio.plots.drawable import drawable_grid, drawable_values, symmetric_powers
 from quasiratio.plots.style import (
     DIVERGING_MAP,
     NEGATIVE_COLOR,
     PALETTE,
     SEQUENTIAL_MAP,
+    TARGET_COLOR,
+    MethodStyle,
+    draw_title,
     figure_style,
+    legend_above,
+    legend_beside,
+    method_styles,
     new_figure,
+    readable_text,
+    short_number,
 )
 
-__all__ = ["landscape_figure"]
+__all__ = ["RiskCurve", "RiskLandscape", "landscape_figure", "risk_curve_figure", "spread"]
+
+_FAR = 50.0
+"""In median absolute deviations; a parabola reaches two to three."""
+
+
+@dataclass(frozen=True, eq=False)
+class RiskLandscape:
+    """A risk over $(c_0, c_1)$. Risks that are NaN or infinite are left out of figures.
+
+    Args:
+        name: Name of the loss.
+        c0: Increasing coefficients of the reference.
+        c1: Increasing coefficients of the target.
+        risks: The risk at each pair, `(n_c0, n_c1)`.
+
+    Example:
+        >>> RiskLandscape("mse", [1.0, 2.0], [1.0, 1.5], [[3.0, 2.0], [1.0, 4.0]]).minimum
+        (2.0, 1.0)
+    """
+
+    name: str
+    c0: FloatArray
+    c1: FloatArray
+    risks: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("c0", "c1"):
+            object.__setattr__(self, name, _increasing(getattr(self, name), f"values of {name}"))
+        shape = len(self.c0), len(self.c1)
+        risks = drawable_grid(self.risks, f"risks of {self.name!r}", shape=shape, finite=False)
+        object.__setattr__(self, "risks", risks)
+
+    @property
+    def minimum(self) -> tuple[float, float]:
+        """The pair $(c_0, c_1)$ of the grid with the lowest finite risk."""
+        i, j = np.unravel_index(np.argmin(_masked(self.risks)), self.risks.shape)
+        return float(self.c0[i]), float(self.c1[j])
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether the lowest risk stands apart from all others, as beside a pole, so that it is no minimum."""
+        return _runs_away(self.risks)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCurve:
+    """A risk over one coefficient. Risks that are NaN or infinite are left out of figures.
+
+    Args:
+        name: Name of the loss.
+        c: Increasing coefficients.
+        risks: The risk at each of them.
+
+    Example:
+        >>> RiskCurve("pare", [1.0, 1.5, 2.0], [0.3, 0.1, 0.2]).minimum
+        1.5
+    """
+
+    name: str
+    c: FloatArray
+    risks: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", _increasing(self.c, "coefficients"))
+        risks = np.asarray(self.risks)
+        if risks.ndim != 1:
+            msg = f"Got risks of {self.name!r} of shape {risks.shape}; expected one per coefficient."
+            raise InvalidInputError(msg)
+        grid = drawable_grid(risks[None], f"risks of {self.name!r}", shape=(1, len(self.c)), finite=False)
+        object.__setattr__(self, "risks", grid[0])
+
+    @property
+    def minimum(self) -> float:
+        """The coefficient with the lowest finite risk."""
+        return float(self.c[np.argmin(_masked(self.risks))])
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether the lowest risk stands apart from all others, as beside a pole, so that it is no minimum."""
+        return _runs_away(self.risks)
+
+
+def spread(risks: FloatArray) -> tuple[float, float]:
+    """Return the median of the finite risks and their median absolute deviation from it.
+
+    Example:
+        >>> spread(np.array([1.0, 2.0, 4.0, np.inf]))
+        (2.0, 1.0)
+    """
+    finite = risks[np.isfinite(risks)]
+    middle = float(np.median(finite))
+    return middle, float(np.median(np.abs(finite - middle)))
+
+
+def _increasing(values: FloatArray, role: str) -> FloatArray:
+    array = drawable_values(values, role)
+    if len(array) < 2 or np.any(np.diff(array) <= 0):
+        msg = f"Got {len(array)} {role} that do not increase; expected at least two, in increasing order."
+        raise InvalidInputError(msg)
+    return array
+
+
+def _masked(risks: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(risks), risks, np.inf)
+
+
+def _runs_away(risks: FloatArray) -> bool:
+    middle, deviation = spread(risks)
+    return middle - float(_masked(risks).min()) > _FAR * deviation
+
+
+def risk_curve_figure(
+    curves: Sequence[RiskCurve],
+    *,
+    nominal: float | None = None,
+    nominal_label: str = "from the sums of weights",
+    label: str = "Target coefficient $c_1$",
+    title: str | None = None,
+) -> Figure:
+    """Draw each risk over the same coefficient, with its minimum marked.
+
+    Losses have scales of their own, so each has its own panel; that of a risk that runs away is logarithmic
+    on both sides of zero.
+
+    Args:
+        curves: One per loss.
+        nominal: The coefficient of the data, drawn as a dashed line.
+        nominal_label: What to call it in the legend.
+        label: What to call the coefficient on its axis.
+        title: Line above the figure.
+
+    Example:
+        >>> c = np.linspace(1, 2, 11)
+        >>> figure = risk_curve_figure([RiskCurve("pare", c, (c - 1.3) ** 2)], nominal=1.25)
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['pare', 'minimum, 1.3', 'from the sums of weights, 1.25']
+    """
+    if len(curves) == 0:
+        msg = "Got no curves to draw; expected at least one."
+        raise InvalidInputError(msg)
+    if nominal is not None and not math.isfinite(nominal):
+        msg = f"Got nominal = {nominal}; expected a finite coefficient, or None."
+        raise InvalidInputError(msg)
+    styles = method_styles([curve.name for curve in curves])
+    with figure_style():
+        figure = new_figure(0.7 + 2.1 * len(curves))
+        panels = figure.subplots(len(curves), 1, sharex=True, squeeze=False)[:, 0]
+        figure.get_layout_engine().set(h_pad=0.02, hspace=0.0)  # type: ignore[union-attr, call-arg]
+        for axes, curve in zip(panels, curves, strict=True):
+            _draw(axes, curve, styles[curve.name])
+            if nominal is not None:
+                axes.axvline(
+                    nominal,
+                    color=TARGET_COLOR,
+                    linestyle="--",
+                    linewidth=1.0,
+                    label=f"{nominal_label}, {short_number(nominal)}",
+                )
+            legend_beside(axes)
+        panels[-1].set_xlim(min(c.c[0] for c in curves), max(c.c[-1] for c in curves))
+        panels[-1].set_xlabel(label)
+        draw_title(panels[0], title)
+    return figure
+
+
+def _draw(axes: Axes, curve: RiskCurve, style: MethodStyle) -> None:
+    finite = np.isfinite(curve.risks)
+    if curve.runs_away:
+        middle, deviation = spread(curve.risks)
+        reach = float(np.abs(curve.risks[finite]).max())
+        linear, ticks = symmetric_powers(max(deviation, abs(middle)), reach)
+        axes.set_yscale("symlog", linthresh=linear)
+        axes.set_yticks(ticks)
+        axes.yaxis.minorticks_off()
+    line = np.where(finite, curve.risks, np.nan)
+    axes.plot(curve.c, line, color=style.color, label=curve.name)
+    lowest = curve.c == curve.minimum
+    axes.plot(
+        curve.c[lowest],
+        curve.risks[lowest],
+        "*",
+        color=style.color,
+        markeredgecolor="black",
+        markersize=11,
+        linestyle="none",
+        label=f"{'lowest risk' if curve.runs_away else 'minimum'}, {short_number(curve.minimum)}",
+        clip_on=False,
+    )
+    if not curve.runs_away:
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.set_ylabel("Risk", loc="center")
+
 
 _DECADES = 4
 _PER_DECADE = 4

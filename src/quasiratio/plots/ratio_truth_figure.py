@@ -14,12 +14,19 @@ from matplotlib.ticker import MaxNLocator
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray
-from quasiratio.plots.drawable import drawable_values, positive_limit
-from quasiratio.plots.labels import readable_text, short_number
-from quasiratio.plots.legends import draw_title, legend_above
-from quasiratio.plots.limits import mark_beyond, robust_limits
-from quasiratio.plots.ratio_curve import RatioCurve
-from quasiratio.plots.style import PALETTE, SEQUENTIAL_MAP, TARGET_COLOR, figure_style, new_figure
+from quasiratio.plots.drawable import drawable_values, mark_beyond, positive_limit, robust_limits
+from quasiratio.plots.ratio_figure import RatioCurve
+from quasiratio.plots.style import (
+    PALETTE,
+    SEQUENTIAL_MAP,
+    TARGET_COLOR,
+    draw_title,
+    figure_style,
+    legend_above,
+    new_figure,
+    readable_text,
+    short_number,
+)
 
 __all__ = ["ratio_truth_figure"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,20 +11,65 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.plots.labels import axis_label, short_number
-from quasiratio.plots.legends import draw_title, legend_over
-from quasiratio.plots.limits import mark_beyond, robust_limits
-from quasiratio.plots.scatter_series import ScatterSeries
+from quasiratio.metrics import LinearFit, linear_fit
+from quasiratio.metrics.arrays import FloatArray
+from quasiratio.plots.drawable import drawable_values, mark_beyond, robust_limits
 from quasiratio.plots.style import (
     SEQUENTIAL_MAP,
     TARGET_COLOR,
     MethodStyle,
+    axis_label,
+    draw_title,
     figure_style,
+    legend_over,
     method_styles,
     new_figure,
+    short_number,
 )
 
-__all__ = ["scatter_figure"]
+__all__ = ["ScatterSeries", "scatter_figure"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterSeries:
+    """The points of one method, each perhaps with a third number that colours it.
+
+    Args:
+        name: Name of the method.
+        x: Positions.
+        y: Values.
+        color: A number per point, or `None`.
+
+    Example:
+        >>> ScatterSeries("mlp", [1.0, 1.0, 2.0], [0.1, 0.3, 0.5]).medians().y.tolist()
+        [0.2, 0.5]
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+    color: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        positions = drawable_values(self.x, f"values of x of {self.name!r}")
+        object.__setattr__(self, "x", positions)
+        for field in ("y", "color"):
+            given = getattr(self, field)
+            if given is not None or field == "y":
+                role = f"values of {field} of {self.name!r}"
+                object.__setattr__(self, field, drawable_values(given, role, n_expected=len(positions)))
+
+    def fit(self) -> LinearFit:
+        """Fit a straight line through all points."""
+        return linear_fit(self.x, self.y)
+
+    def medians(self) -> ScatterSeries:
+        """Return one point per distinct x: the median of its values."""
+        positions = np.unique(self.x)
+        return ScatterSeries(
+            self.name, positions, np.array([np.median(self.y[self.x == x]) for x in positions])
+        )
+
 
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 

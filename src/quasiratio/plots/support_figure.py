@@ -13,9 +13,17 @@ from matplotlib.ticker import MaxNLocator
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, checked_weights
 from quasiratio.plots.drawable import drawable_values
-from quasiratio.plots.labels import readable_text, short_number
-from quasiratio.plots.legends import draw_title, legend_above
-from quasiratio.plots.style import NEGATIVE_COLOR, PALETTE, TARGET_COLOR, figure_style, new_figure
+from quasiratio.plots.style import (
+    NEGATIVE_COLOR,
+    PALETTE,
+    TARGET_COLOR,
+    draw_title,
+    figure_style,
+    legend_above,
+    new_figure,
+    readable_text,
+    short_number,
+)
 
 if TYPE_CHECKING:
     from quasiratio.estimators.support import SupportDiagnostic

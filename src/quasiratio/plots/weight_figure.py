@@ -12,17 +12,18 @@ from matplotlib.ticker import MaxNLocator
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, require_positive_sum
-from quasiratio.plots.drawable import drawable_values, positive_limit
-from quasiratio.plots.labels import readable_text, short_number
-from quasiratio.plots.legends import draw_title, legend_over
-from quasiratio.plots.limits import robust_limits
+from quasiratio.plots.drawable import drawable_values, positive_limit, robust_limits
 from quasiratio.plots.style import (
     NEGATIVE_COLOR,
     TARGET_COLOR,
     MethodStyle,
+    draw_title,
     figure_style,
+    legend_over,
     method_styles,
     new_figure,
+    readable_text,
+    short_number,
 )
 
 __all__ = ["weight_figure"]

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from quasiratio.errors import InvalidInputError
+from quasiratio.losses.loss_document import LossDocument, UserLosses, loss_document, stored_loss
+from quasiratio.model_files.document import Count, Document, Name, TensorSpec, refuse_if
+from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
+from quasiratio.networks.stored_networks import (
+    Arrays,
+    NetworkDocument,
+    ScalingDocument,
+    add_networks,
+    add_scaling,
+    network_document,
+    network_tensors,
+    scaling_document,
+    stored_network,
+    stored_scaling,
+)
 from quasiratio.ratios.double_precision import USUAL_NOISE, DoubleNetworks, needs_double, rounding_noise
 
 if TYPE_CHECKING:
@@ -19,7 +36,16 @@ if TYPE_CHECKING:
     from quasiratio.losses import RatioLoss
     from quasiratio.networks import FeatureScaling, StackedMlp
 
-__all__ = ["OutputView", "RatioModel", "RatioPredictions", "RatioValues", "RatioView"]
+__all__ = [
+    "OutputView",
+    "RatioModel",
+    "RatioModelDocument",
+    "RatioPredictions",
+    "RatioValues",
+    "RatioView",
+    "StoredModel",
+    "usable_loss",
+]
 
 _CHUNK_ROWS = 2**15
 
@@ -39,6 +65,51 @@ class RatioPredictions(NamedTuple):
     n_nonpositive_reference: int
 
 
+class RatioModelDocument(Document):
+    """What every ratio model has in `model.json`: all but the weights of its networks.
+
+    A model of its own derives from it, with a `kind: Literal[...]` and what else its constructor needs.
+    """
+
+    kind: Name
+    n_members: Count
+    scaling: ScalingDocument
+    network: NetworkDocument
+    tuned_with: LossDocument | None
+    output_noise: Annotated[float, Field(ge=0)]
+
+    def require_networks(self, n_per_member: int, n_outputs: int) -> None:
+        """Complain, as a validator does, unless the networks are as many and as wide as the model has them."""
+        refuse_if(
+            self.network.n_inputs != self.scaling.n_inputs,
+            "the networks and the scaling have different numbers of features",
+        )
+        refuse_if(
+            self.network.n_networks != self.n_members * n_per_member,
+            "the number of networks does not fit the number of members",
+        )
+        refuse_if(self.network.n_outputs != n_outputs, "the networks have the wrong number of outputs")
+
+    def tensors(self, prefix: str) -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of all tensors."""
+        yield from self.network.tensors(f"{prefix}network.")
+
+
+class StoredModel(NamedTuple):
+    """The parts of a model that were made again from a file, and the losses that the user gave."""
+
+    scaling: FeatureScaling
+    network: StackedMlp
+    losses: UserLosses
+
+
+def usable_loss(document: LossDocument, losses: UserLosses) -> RatioLoss:
+    """Make the loss of a trained model again."""
+    loss = stored_loss(document, losses)
+    loss.link  # noqa: B018 - raises where a parameter is still to be chosen
+    return loss
+
+
 class RatioModel(nn.Module, ABC):
     """Raw features in, ratio out, for `n_members` members at once.
 
@@ -50,7 +121,10 @@ class RatioModel(nn.Module, ABC):
     Attributes:
         tuned_with: The loss that tuned the model as a whole, if any.
         output_noise: Relative rounding error of the networks' outputs in float32.
+        document_type: What the model is in `model.json`.
     """
+
+    document_type: ClassVar[type[RatioModelDocument]]
 
     def __init__(self, scaling: FeatureScaling, network: StackedMlp, n_members: int) -> None:
         super().__init__()
@@ -186,6 +260,87 @@ class RatioModel(nn.Module, ABC):
             if nonpositive is not None and better.nonpositive_reference is not None:
                 nonpositive[:, rough] = better.nonpositive_reference
         return RatioValues(ratio, nonpositive)
+
+    def document_fields(self) -> dict[str, Any]:
+        """Return what the document has beside the fields of every model, `kind` among it."""
+        return {}
+
+    @classmethod
+    def from_document(cls, document: Any, stored: StoredModel) -> Self:  # noqa: ANN401 - of the type `document_type`
+        """Make the model again from its document, its scaling and its networks."""
+        msg = f"{cls.__qualname__} has no from_document, and cannot be loaded"
+        raise NotImplementedError(msg)
+
+    def document(self) -> RatioModelDocument:
+        """Describe the trained model, all but the weights of its networks."""
+        return self.document_type(
+            n_members=self.n_members,
+            output_noise=self.output_noise,
+            tuned_with=None if self.tuned_with is None else loss_document(self.tuned_with),
+            scaling=scaling_document(self.scaling),
+            network=network_document(self.network),
+            **self.document_fields(),
+        )
+
+    def tensors(self, prefix: str) -> Arrays:
+        """Return the weights by name."""
+        return network_tensors(self.network, f"{prefix}network.")
+
+    @classmethod
+    def stored(
+        cls,
+        document: RatioModelDocument,
+        tensors: Arrays,
+        prefix: str,
+        *,
+        losses: UserLosses,
+        device: torch.device,
+    ) -> Self:
+        """Make the model from its document and its tensors, whose names and shapes were checked."""
+        network = stored_network(document.network, tensors, f"{prefix}network.")
+        model = cls.from_document(document, StoredModel(stored_scaling(document.scaling), network, losses))
+        model.output_noise = document.output_noise
+        if document.tuned_with is not None:
+            model.tuned_with = usable_loss(document.tuned_with, losses)
+        return model.to(device).eval()
+
+    def add_onnx_members(self, graph: OnnxGraph, outputs: str, *, n_members: int) -> str:  # noqa: ARG002
+        """Add what `member_values` does to a graph: the ratios `(n_members, n)` of each member, or of their average."""
+        raise self._not_exportable(n_members)
+
+    def add_onnx_average(self, graph: OnnxGraph, outputs: str) -> str:  # noqa: ARG002
+        """Add what `average` does to a graph."""
+        raise self._not_exportable(self.n_members)
+
+    def add_onnx_bounded(self, graph: OnnxGraph, outputs: str) -> str:  # noqa: ARG002
+        """Add what `bounded` does to a graph; nothing by default."""
+        return outputs
+
+    def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
+        """Add the whole model to a graph: raw features in double precision to ratios before normalisation."""
+        outputs = add_networks(graph, add_scaling(graph, features, self.scaling), self.network)
+        outputs = self.add_onnx_bounded(graph, outputs)
+        members = self.add_onnx_members(graph, outputs, n_members=self.n_members)
+        if self.n_members == 1:
+            return RatioNames(_first_row(graph, members), None)
+        if self.tuned_with is None:
+            averaged = self.add_onnx_members(graph, self.add_onnx_average(graph, outputs), n_members=1)
+            return RatioNames(_first_row(graph, averaged), members)
+        loss = self.tuned_with
+        mean = loss.checked_onnx_average(graph, loss.add_onnx_raw(graph, members))
+        return RatioNames(loss.add_onnx_ratio(graph, _first_row(graph, mean)), members)
+
+    def _not_exportable(self, n_members: int) -> InvalidInputError:
+        what = (
+            f"a model of the class {type(self).__qualname__} with {n_members} member{'s' * (n_members > 1)}"
+        )
+        return InvalidInputError(
+            f"Got {what}, which has no ONNX form; give it add_onnx_members and add_onnx_average."
+        )
+
+
+def _first_row(graph: OnnxGraph, rows: str) -> str:
+    return graph.add("Squeeze", rows, graph.axes(0))
 
 
 class OutputView(nn.Module):

@@ -16,12 +16,28 @@ and a ratio over it comes out too small by $a/a_\mathrm{min}$.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-__all__ = ["SHARPNESS", "SignFloors", "capped_log_odds", "largest_log_odds"]
+from quasiratio.model_files.document import Document
+
+if TYPE_CHECKING:
+    from quasiratio.model_files.onnx_graph import OnnxGraph
+
+__all__ = [
+    "SHARPNESS",
+    "FloorsDocument",
+    "SignFloors",
+    "add_capped_log_odds",
+    "capped_log_odds",
+    "floors_document",
+    "largest_log_odds",
+]
+
+Asymmetry = Annotated[float, Field(gt=0, lt=1)]
 
 SHARPNESS = 4.0
 """The parameter beta: the cap is felt within about 1/beta of it."""
@@ -57,3 +73,27 @@ def capped_log_odds(log_odds: Tensor, floor: float | None) -> Tensor:
         return log_odds
     largest = largest_log_odds(floor)
     return largest - softplus(SHARPNESS * (largest - log_odds)) / SHARPNESS
+
+
+def add_capped_log_odds(graph: OnnxGraph, log_odds: str, floor: float) -> str:
+    """Add the cap to a graph, with softplus in a form that does not overflow."""
+    gap = graph.add("Mul", graph.add("Sub", largest_log_odds(floor), log_odds), SHARPNESS)
+    tail = graph.add("Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", gap))), 1.0))
+    softplus = graph.add("Add", graph.add("Relu", gap), tail)
+    return graph.add("Sub", largest_log_odds(floor), graph.add("Div", softplus, SHARPNESS))
+
+
+class FloorsDocument(Document):
+    """Smallest sign asymmetry of each class; `None` where the density may have any sign."""
+
+    reference: Asymmetry | None = None
+    target: Asymmetry | None = None
+
+    def restored(self) -> SignFloors:
+        """Make the floors again."""
+        return SignFloors(self.reference, self.target)
+
+
+def floors_document(floors: SignFloors) -> FloorsDocument:
+    """Describe the floors."""
+    return FloorsDocument(**floors._asdict())

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SIGN_CLASSES", "SignClass", "sign_classes"]
+__all__ = ["POSSIBLE_SIGNS", "SIGN_CLASSES", "SignClass", "sign_classes"]
 
 
 class SignClass(NamedTuple):
@@ -24,6 +24,8 @@ class SignClass(NamedTuple):
         return f"{'target' if self.label else 'reference'}{'+' if self.sign > 0 else '-'}"
 
 
+POSSIBLE_SIGNS = ([1], [1, -1])
+"""Signs of the weights that a sample can have: its sum is positive."""
 SIGN_CLASSES = (SignClass(0, +1), SignClass(0, -1), SignClass(1, +1), SignClass(1, -1))
 
 

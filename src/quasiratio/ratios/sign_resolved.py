@@ -11,19 +11,29 @@ density is known to be positive its sign odds are capped (see `sign_odds`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from quasiratio.ratios.ratio_model import RatioModel, RatioValues
-from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
-from quasiratio.ratios.sign_partition import SignClass
+from quasiratio.model_files.document import refuse_if
+from quasiratio.ratios.ratio_model import RatioModel, RatioModelDocument, RatioValues, StoredModel
+from quasiratio.ratios.sign_odds import (
+    FloorsDocument,
+    SignFloors,
+    add_capped_log_odds,
+    capped_log_odds,
+    floors_document,
+)
+from quasiratio.ratios.sign_partition import POSSIBLE_SIGNS, SignClass
 
 if TYPE_CHECKING:
+    from quasiratio.model_files.onnx_graph import OnnxGraph
     from quasiratio.networks import FeatureScaling, StackedMlp
 
-__all__ = ["SignResolvedModel", "signed_ratio"]
+__all__ = ["ResolvedModelDocument", "SignResolvedModel", "signed_ratio"]
 
 
 def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
@@ -45,6 +55,25 @@ def signed_ratio(logits: Tensor, classes: Sequence[SignClass]) -> RatioValues:
     return RatioValues(ratio, reference <= 0 if has_negative_reference else None)
 
 
+class ResolvedModelDocument(RatioModelDocument):
+    """One softmax over the classes (label, sign)."""
+
+    floors: FloorsDocument = FloorsDocument()
+    kind: Literal["sign-resolved"]
+    classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(max_length=4)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        possible = [
+            [[0, a] for a in first] + [[1, b] for b in second]
+            for first in POSSIBLE_SIGNS
+            for second in POSSIBLE_SIGNS
+        ]
+        refuse_if(self.classes not in possible, "the classes (label, sign) are none that occur")
+        self.require_networks(1, len(self.classes))
+        return self
+
+
 class SignResolvedModel(RatioModel):
     """One softmax network per member.
 
@@ -55,6 +84,8 @@ class SignResolvedModel(RatioModel):
         classes: The (label, sign) classes that carry weight.
         floors: Smallest sign asymmetry of each label, where its density is positive.
     """
+
+    document_type: ClassVar[type[RatioModelDocument]] = ResolvedModelDocument
 
     def __init__(
         self,
@@ -108,3 +139,45 @@ class SignResolvedModel(RatioModel):
     def average(self, outputs: Tensor) -> Tensor:
         """Average the log-probabilities, in which cross-entropy is convex."""
         return torch.log_softmax(outputs, dim=-1).mean(dim=0, keepdim=True)
+
+    def document_fields(self) -> dict[str, Any]:
+        """Return the classes and the floors."""
+        classes = [[part.label, part.sign] for part in self.classes]
+        return {"kind": "sign-resolved", "classes": classes, "floors": floors_document(self.floors)}
+
+    @classmethod
+    def from_document(cls, document: ResolvedModelDocument, stored: StoredModel) -> Self:
+        """Make the model again."""
+        classes = [SignClass(label, sign) for label, sign in document.classes]
+        return cls(stored.scaling, stored.network, document.n_members, classes, document.floors.restored())
+
+    def add_onnx_bounded(self, graph: OnnxGraph, outputs: str) -> str:
+        """Add the caps of the sign odds to a graph: new logits of the negative classes."""
+        columns = {}
+        for label, floor in enumerate(self.floors):
+            pair = [index for index, part in enumerate(self.classes) if part.label == label]
+            if floor is None or len(pair) < 2:
+                continue
+            plus, minus = (graph.add("Gather", outputs, graph.axes(index), axis=-1) for index in pair)
+            capped = add_capped_log_odds(graph, graph.add("Sub", minus, plus), floor)
+            columns[pair[1]] = graph.add("Add", plus, capped)
+        if not columns:
+            return outputs
+        every = [
+            columns.get(index) or graph.add("Gather", outputs, graph.axes(index), axis=-1)
+            for index in range(len(self.classes))
+        ]
+        return graph.add("Concat", *every, axis=-1)
+
+    def add_onnx_members(self, graph: OnnxGraph, outputs: str, *, n_members: int) -> str:  # noqa: ARG002
+        """Add the ratio of signed class probabilities to a graph."""
+        largest = graph.add("ReduceMax", outputs, graph.axes(-1), keepdims=1)
+        scale = graph.add("Exp", graph.add("Sub", outputs, largest))
+        target = np.array([part.sign * part.label for part in self.classes], dtype=np.float64)
+        reference = np.array([part.sign * (1 - part.label) for part in self.classes], dtype=np.float64)
+        return graph.add("Div", graph.add("MatMul", scale, target), graph.add("MatMul", scale, reference))
+
+    def add_onnx_average(self, graph: OnnxGraph, outputs: str) -> str:
+        """Add the average of the log-probabilities to a graph."""
+        outputs = graph.add("LogSoftmax", outputs, axis=-1)
+        return graph.add("ReduceMean", outputs, graph.axes(0), keepdims=1)

@@ -13,22 +13,30 @@ of the recombination.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from quasiratio.ratios.ratio_model import RatioModel, RatioValues
-from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
+from quasiratio.model_files.document import refuse_if
+from quasiratio.ratios.ratio_model import RatioModel, RatioModelDocument, RatioValues, StoredModel
+from quasiratio.ratios.sign_odds import (
+    FloorsDocument,
+    SignFloors,
+    add_capped_log_odds,
+    capped_log_odds,
+    floors_document,
+)
+from quasiratio.ratios.sign_partition import POSSIBLE_SIGNS, SignClass
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from quasiratio.model_files.onnx_graph import OnnxGraph
     from quasiratio.networks import FeatureScaling, StackedMlp
-    from quasiratio.ratios.sign_partition import SignClass
 
-__all__ = ["LEAST_NEGATIVE", "SignPair", "SignedMixtureModel", "recombine", "sign_pairs"]
+__all__ = ["MixtureModelDocument", "SignPair", "SignedMixtureModel", "recombine", "sign_pairs"]
 
 SignPair = tuple[int, int]
 """Sign of the reference part, sign of the target part."""
@@ -37,7 +45,7 @@ _CHUNK_ROWS = 2**13
 _NO_FLOORS = SignFloors()
 _LARGEST_LOG = 1e4
 """Beyond any number, but not infinite: differences of logarithms stay defined."""
-LEAST_NEGATIVE = 1e-12
+_LEAST_NEGATIVE = 1e-12
 """Coefficient of the negative part below which the logarithm of its odds is not taken."""
 
 
@@ -122,7 +130,34 @@ def _log_part(
 def _log_coefficients(c: Tensor | float, like: Tensor) -> Tensor:
     """Return the logarithm of the coefficient of the negative part over that of the positive one."""
     c = torch.as_tensor(c, dtype=like.dtype, device=like.device)
-    return ((c - 1.0).clamp(min=LEAST_NEGATIVE) / c).log()
+    return ((c - 1.0).clamp(min=_LEAST_NEGATIVE) / c).log()
+
+
+class MixtureModelDocument(RatioModelDocument):
+    """Sub-ratio networks for the pairs of signs (reference, target), and the coefficients of each member."""
+
+    floors: FloorsDocument = FloorsDocument()
+    kind: Literal["signed-mixture"]
+    pairs: list[Annotated[list[Literal[1, -1]], Field(min_length=2, max_length=2)]] = Field(max_length=4)
+    coefficients: list[Annotated[list[float], Field(min_length=2, max_length=2)]]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(
+            self.pairs
+            not in [
+                [[a, b] for a in first for b in second]
+                for first in POSSIBLE_SIGNS
+                for second in POSSIBLE_SIGNS
+            ],
+            "the pairs of signs are none that occur",
+        )
+        refuse_if(
+            len(self.coefficients) != self.n_members,
+            "the number of coefficients does not fit the number of members",
+        )
+        self.require_networks(len(self.pairs), 1)
+        return self
 
 
 class SignedMixtureModel(RatioModel):
@@ -137,6 +172,7 @@ class SignedMixtureModel(RatioModel):
         floors: Smallest sign asymmetry of each class, where its density is positive.
     """
 
+    document_type: ClassVar[type[RatioModelDocument]] = MixtureModelDocument
     is_free: Tensor
 
     def __init__(
@@ -212,3 +248,80 @@ class SignedMixtureModel(RatioModel):
     def average(self, outputs: Tensor) -> Tensor:
         """Average the sub-log-ratios, in which cross-entropy is convex."""
         return outputs.view(self.n_members, len(self.pairs), *outputs.shape[1:]).mean(dim=0)
+
+    def document_fields(self) -> dict[str, Any]:
+        """Return the pairs, the coefficients and the floors."""
+        return {
+            "kind": "signed-mixture",
+            "pairs": [list(pair) for pair in self.pairs],
+            "coefficients": self.coefficients.detach().tolist(),
+            "floors": floors_document(self.floors),
+        }
+
+    @classmethod
+    def from_document(cls, document: MixtureModelDocument, stored: StoredModel) -> Self:
+        """Make the model again."""
+        pairs = [(first, second) for first, second in document.pairs]
+        coefficients = torch.tensor(document.coefficients, dtype=torch.float32)
+        floors = document.floors.restored()
+        return cls(stored.scaling, stored.network, document.n_members, pairs, coefficients, floors)
+
+    def add_onnx_members(self, graph: OnnxGraph, outputs: str, *, n_members: int) -> str:
+        """Add the recombination of the sub-ratios to a graph."""
+        coefficients = self.fixed_where_certain(self.coefficients.detach()).double().cpu().numpy()
+        if n_members == 1:
+            coefficients = coefficients.mean(axis=0, keepdims=True)
+        c0, c1 = coefficients[:, :1], coefficients[:, 1:]
+        by_pair = graph.add("Reshape", outputs, graph.axes(n_members, len(self.pairs), -1))
+        log_ratios = {
+            pair: graph.add("Gather", by_pair, graph.constant(np.array(index)), axis=1)
+            for index, pair in enumerate(self.pairs)
+        }
+        parts = {
+            target_sign: _add_part(graph, log_ratios, target_sign, c0, self.floors.reference)
+            for target_sign in (+1, -1)
+            if (+1, target_sign) in log_ratios
+        }
+        total = graph.add("Mul", parts[+1], c1)
+        if -1 not in parts:
+            return total
+        if self.floors.target is None:
+            return graph.add("Add", total, graph.add("Mul", parts[-1], 1.0 - c1))
+        quotient = graph.add("Div", parts[-1], parts[+1])
+        log_odds = graph.add("Add", graph.add("Log", quotient), _log_odds_of(c1))
+        odds = graph.add("Exp", add_capped_log_odds(graph, log_odds, self.floors.target))
+        return graph.add("Mul", total, graph.add("Sub", 1.0, odds))
+
+    def add_onnx_average(self, graph: OnnxGraph, outputs: str) -> str:
+        """Add the average of the sub-log-ratios to a graph."""
+        by_member = graph.add("Reshape", outputs, graph.axes(self.n_members, len(self.pairs), -1, 1))
+        return graph.add("ReduceMean", by_member, graph.axes(0), keepdims=0)
+
+
+def _add_part(
+    graph: OnnxGraph,
+    log_ratios: dict[SignPair, str],
+    target_sign: int,
+    c0: npt.NDArray[np.float64],
+    floor: float | None,
+) -> str:
+    """Add the ratio of one part of the target to the whole reference."""
+    plus = log_ratios[+1, target_sign]
+    if (-1, target_sign) not in log_ratios:
+        return graph.add("Exp", plus)
+    minus = log_ratios[-1, target_sign]
+    if floor is not None:
+        log_odds = graph.add("Add", graph.add("Sub", plus, minus), _log_odds_of(c0))
+        odds = graph.add("Exp", add_capped_log_odds(graph, log_odds, floor))
+        return graph.add("Div", graph.add("Exp", plus), graph.add("Mul", graph.add("Sub", 1.0, odds), c0))
+    shift = graph.add("Min", plus, minus)
+    terms = [
+        graph.add("Mul", graph.add("Exp", graph.add("Sub", shift, part)), coefficient)
+        for part, coefficient in ((plus, c0), (minus, 1.0 - c0))
+    ]
+    return graph.add("Div", graph.add("Exp", shift), graph.add("Add", *terms))
+
+
+def _log_odds_of(c: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the logarithm of the coefficient of the negative part over that of the positive one."""
+    return np.asarray(np.log(np.maximum(c - 1.0, _LEAST_NEGATIVE) / c))

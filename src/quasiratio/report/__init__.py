@@ -9,7 +9,7 @@ The page opens without a network and asks for nothing: style, script and images 
 security policy forbids everything else. Strings of users are text everywhere.
 """
 
-from quasiratio.report.content import Facts, Picture, Report, Section, Table, Text
+from quasiratio.report.content import Facts, Link, Picture, Report, Section, Table, Text
 from quasiratio.report.writing import write_report
 
-__all__ = ["Facts", "Picture", "Report", "Section", "Table", "Text", "write_report"]
+__all__ = ["Facts", "Link", "Picture", "Report", "Section", "Table", "Text", "write_report"]

@@ -1,6 +1,6 @@
 """What a report says: plain values, with nothing of HTML in them.
 
-A `Report` has sections, a section has blocks, and a block is prose, a list of facts, a table or a picture. Strings
+A `Report` has sections, a section has blocks, and a block is prose, a list of facts, a table, a picture or a link. Strings
 are taken as they are: they are escaped when the page is written, so that names of features may hold anything.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quasiratio.plots.figure_image import Figure, FigureImage
+    from quasiratio.plots.figure_files import Figure, FigureImage
 
-__all__ = ["Block", "Cell", "Facts", "Picture", "Report", "Section", "Status", "Table", "Text"]
+__all__ = ["Block", "Cell", "Facts", "Link", "Picture", "Report", "Section", "Status", "Table", "Text"]
 
 Cell = str | float | int | None
 Status = Literal["good", "fair", "poor", "info"]
@@ -102,7 +102,24 @@ class Picture:
     image: FigureImage | None = None
 
 
-Block = Text | Facts | Table | Picture
+@dataclass(frozen=True)
+class Link:
+    """A line that leads to a file beside the page.
+
+    Args:
+        label: What it says.
+        address: Where it leads, relative to the page.
+
+    Example:
+        >>> Link("The whole report", "toys/report.html").address
+        'toys/report.html'
+    """
+
+    label: str
+    address: str
+
+
+Block = Text | Facts | Table | Picture | Link
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +142,7 @@ class Section:
         given: Sequence[object] = self.blocks
         for block in given:
             if not isinstance(block, Block):
-                msg = f"Got {type(block).__name__} in the section {self.title!r}; expected Text, Facts, Table or Picture."
+                msg = f"Got {type(block).__name__} in the section {self.title!r}; expected Text, Facts, Table, Picture or Link."
                 raise InvalidInputError(msg)
 
 

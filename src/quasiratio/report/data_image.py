@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quasiratio.plots.figure_image import FigureImage
+    from quasiratio.plots.figure_files import FigureImage
 
 __all__ = ["data_address"]
 
@@ -20,7 +20,7 @@ def data_address(image: FigureImage) -> str:
     kept as text where that works, which is shorter than base64.
 
     Example:
-        >>> from quasiratio.plots.figure_image import FigureImage
+        >>> from quasiratio.plots.figure_files import FigureImage
         >>> data_address(FigureImage("image/svg+xml", b'<svg id="a"/>', 10, 10))
         "data:image/svg+xml,%3Csvg id='a'/%3E"
         >>> data_address(FigureImage("image/png", b"PNG", 10, 10))

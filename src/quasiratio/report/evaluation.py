@@ -169,7 +169,7 @@ def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any
 
 def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
     if model.n_members > 1:
-        return model._predict(sample, members=True)
+        return model.predict_with_members(sample, members=True)
     return model.predict_ratio(sample), np.empty((0, len(sample)))
 
 

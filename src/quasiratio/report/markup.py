@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
-from quasiratio.plots.figure_image import Figure, FigureImage, figure_image
-from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
+from quasiratio.plots.figure_files import Figure, FigureImage, figure_image
+from quasiratio.report.content import Block, Cell, Facts, Link, Picture, Section, Table, Text
 from quasiratio.report.data_image import data_address
 from quasiratio.report.safe_text import anchor, number_text, paragraphs, plain_number, safe
 
@@ -105,6 +106,8 @@ def _block(block: Block, section_title: str) -> str:
         return f'<dl class="facts">\n{entries}\n</dl>'
     if isinstance(block, Table):
         return _table(block, section_title)
+    if isinstance(block, Link):
+        return f'<p class="prose"><a href="{safe(quote(block.address))}">{safe(block.label)}</a></p>'
     msg = f"no markup for {type(block).__name__}"  # pragma: no cover - Section refuses such blocks
     raise TypeError(msg)
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import platform
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.resources import files
 from string import Template
 
+from quasiratio.provenance import installed_version
 from quasiratio.report.content import Report
 from quasiratio.report.markup import IndexEntry, PageBody
-from quasiratio.report.provenance import provenance
 from quasiratio.report.safe_text import paragraphs, safe
 
 __all__ = ["page_text"]
 
 _LABELS = {"good": "Verdict: good", "fair": "Verdict: fair", "poor": "Verdict: poor", "info": "Result"}
+_LIBRARIES = ("quasiratio", "torch", "numpy")
 
 
 def page_text(report: Report) -> str:
@@ -28,7 +31,7 @@ def page_text(report: Report) -> str:
     """
     body = PageBody(report.sections)
     style, script = _resource("page.css"), _resource("page.js")
-    facts = provenance(report)
+    facts = _foot(report)
     return Template(_resource("page.html")).substitute(
         policy=_policy(style, script),
         generator=safe(f"quasiratio {facts['quasiratio']}"),
@@ -46,6 +49,18 @@ def page_text(report: Report) -> str:
             f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in facts.items()
         ),
     )
+
+
+def _foot(report: Report) -> dict[str, str]:
+    """Return with what, and when, the page was made: date, versions, and the seed where a fact names one."""
+    seeds = [str(value) for name, value in report.facts.items() if name.strip().lower() == "seed"]
+    return {
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        **({"seed": seeds[0]} if seeds else {}),
+        **{name: installed_version(name) or "not installed" for name in _LIBRARIES},
+        "Python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
 
 
 def _index(entries: Sequence[IndexEntry]) -> str:

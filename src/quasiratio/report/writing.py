@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quasiratio.atomic_files import write_file
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.atomic_replace import write_file
 from quasiratio.report.content import Report
 
 __all__ = ["write_report"]

@@ -5,6 +5,6 @@ runner knows nothing of physics: it sends tasks to workers, keeps every row in S
 and goes on where it was interrupted.
 """
 
-from quasiratio.studies.study import Presentation, Result, Row, Settings, Study, Task
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings, Study, Task
 
 __all__ = ["Presentation", "Result", "Row", "Settings", "Study", "Task"]

@@ -5,7 +5,6 @@ from quasiratio.training.bootstrap import member_weights, normalized_per_group
 from quasiratio.training.checkpoints import resumable
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
-from quasiratio.training.progress import progress_bar, progress_lines
 from quasiratio.training.settings import TrainingSettings
 from quasiratio.training.trainer import TrainedNetworks, train
 
@@ -21,8 +20,6 @@ __all__ = [
     "TunedRatioObjective",
     "member_weights",
     "normalized_per_group",
-    "progress_bar",
-    "progress_lines",
     "resumable",
     "train",
 ]

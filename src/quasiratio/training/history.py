@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field, model_validator
 
-__all__ = ["TrainingHistory"]
+from quasiratio.model_files.bundle import Bundle
+from quasiratio.model_files.document import Document, Measured, Name, TensorSpec, as_measured, refuse_if
+
+__all__ = ["HistoryDocument", "TrainingHistory"]
 
 _PER_EPOCH = ("steps", "train_loss", "validation_loss", "learning_rate", "seconds")
+
+
+class HistoryDocument(Document):
+    """One stage of a training; the curves are tensors, and the numbers here a summary for readers."""
+
+    stage: Name
+    n_epochs: Annotated[int, Field(ge=0, le=2**31)]
+    best_epoch: list[Annotated[int, Field(ge=-1, le=2**31)]]
+    diverged: list[bool]
+    n_steps: int
+    seconds: Measured
+    best_validation_loss: list[Measured]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(len(self.best_epoch) != len(self.diverged), "the history has different numbers of networks")
+        return self
+
+    def tensors(self, prefix: str) -> Iterator[tuple[str, TensorSpec]]:
+        """Return names, types and shapes of the curves."""
+        yield f"{prefix}steps", TensorSpec("int64", (self.n_epochs,))
+        for name in ("learning_rate", "seconds"):
+            yield f"{prefix}{name}", TensorSpec("float64", (self.n_epochs,))
+        for name in ("train_loss", "validation_loss"):
+            yield f"{prefix}{name}", TensorSpec("float64", (self.n_epochs, len(self.best_epoch)))
 
 
 @dataclass
@@ -96,3 +126,41 @@ class TrainingHistory:
         """Go on from earlier epochs."""
         for name in _PER_EPOCH:
             setattr(self, name, [v.numpy() if isinstance(v, torch.Tensor) else v for v in state[name]])
+
+    def document(self) -> HistoryDocument:
+        """Summarise the training; the curves go to the tensors."""
+        return HistoryDocument(
+            stage=self.stage,
+            n_epochs=len(self),
+            best_epoch=[int(epoch) for epoch in self.best_epoch],
+            diverged=[bool(flag) for flag in self.diverged],
+            n_steps=int(self.n_steps),
+            seconds=as_measured(np.nan),  # another each time; the times stand beside the model
+            best_validation_loss=[as_measured(loss) for loss in self.kept_loss],
+        )
+
+    def tensors(self, prefix: str) -> dict[str, npt.NDArray[Any]]:
+        """Return the curves by name."""
+        shape = (len(self), len(self.best_epoch))
+        return {
+            f"{prefix}steps": np.array(self.steps, dtype=np.int64),
+            f"{prefix}learning_rate": np.array(self.learning_rate, dtype=np.float64),
+            f"{prefix}seconds": np.full(len(self), np.nan),
+            f"{prefix}train_loss": np.array(self.train_loss, dtype=np.float64).reshape(shape),
+            f"{prefix}validation_loss": np.array(self.validation_loss, dtype=np.float64).reshape(shape),
+        }
+
+    @classmethod
+    def stored(cls, document: HistoryDocument, bundle: Bundle, prefix: str) -> Self:
+        """Make a history from its document, its tensors and its times; older models have these among the tensors."""
+        tensors, seconds = bundle.tensors, bundle.times.get(prefix, [])
+        return cls(
+            stage=document.stage,
+            steps=tensors[f"{prefix}steps"].tolist(),
+            train_loss=[np.array(row) for row in tensors[f"{prefix}train_loss"]],
+            validation_loss=[np.array(row) for row in tensors[f"{prefix}validation_loss"]],
+            learning_rate=tensors[f"{prefix}learning_rate"].tolist(),
+            seconds=seconds if len(seconds) == document.n_epochs else tensors[f"{prefix}seconds"].tolist(),
+            best_epoch=np.array(document.best_epoch, dtype=np.int64),
+            diverged=np.array(document.diverged, dtype=np.bool_),
+        )

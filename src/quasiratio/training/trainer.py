@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +23,12 @@ from quasiratio.training.history import TrainingHistory
 from quasiratio.training.validation import BestStates, Verdict
 
 if TYPE_CHECKING:
+    from quasiratio.progress import ShowTraining
     from quasiratio.training.batches import Batch, Batches
     from quasiratio.training.objectives import Objective
     from quasiratio.training.settings import TrainingSettings
 
-__all__ = ["ProgressCallback", "TrainedNetworks", "train"]
-
-ProgressCallback = Callable[[int, int, float], None]
-"""Called after each epoch with the steps done, the steps at most and the validation loss."""
+__all__ = ["TrainedNetworks", "train"]
 
 
 class TrainedNetworks(NamedTuple):
@@ -57,7 +54,7 @@ def train(
     settings: TrainingSettings,
     *,
     keep_initial: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: ShowTraining | None = None,
 ) -> TrainedNetworks:
     """Minimise the weighted mean of the objective and leave the model in its best validated state.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
-from quasiratio.estimators.event_sketch import SeenEvents
+from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
 from quasiratio.io import Expression, Table, create_table, parse_expression
 from quasiratio.io.weight_names import require_named_weight
@@ -191,7 +191,7 @@ class _Stream:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if self.members:
-                ratio, members = self.model._predict(sample, members=True)
+                ratio, members = self.model.predict_with_members(sample, members=True)
             else:
                 ratio, members = self.model.predict_ratio(sample), np.empty((0, len(matrix)))
         for warning in caught:  # what is counted over all chunks is not said for each

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quasiratio.cli.event_progress import event_progress
 from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Weight, choices, split_files
 from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
 from quasiratio.cli.samples import SampleFiles, feature_line, require_weight_option
 from quasiratio.cli.seen_events import seen_line
+from quasiratio.progress import event_progress
 
 if TYPE_CHECKING:
     from quasiratio.workflows.apply_files import AppliedModel

@@ -88,10 +88,10 @@ def _table(result: DemoResult) -> Table:
 def _write(
     result: DemoResult, directory: Path, *, command: str, seed: int, max_steps: int
 ) -> tuple[list[Path], Path]:
+    from quasiratio.atomic_files import scratch_directory  # noqa: PLC0415
     from quasiratio.cli.demo_report import demo_pictures, demo_report  # noqa: PLC0415 - keeps --help fast
     from quasiratio.plots import save_figure  # noqa: PLC0415
     from quasiratio.report import write_report  # noqa: PLC0415
-    from quasiratio.scratch import scratch_directory  # noqa: PLC0415
 
     pictures = demo_pictures(result)
     create_output_directory(directory.parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from quasiratio.cli.options import Json, Quiet
 from quasiratio.cli.output_file import output_file
 from quasiratio.cli.printing import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.progress import progress_display
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -26,7 +26,6 @@ __all__ = ["generate_app"]
 generate_app = typer.Typer(no_args_is_help=True, help="Generate events with known signed ratios.")
 
 _PT_CUTS = ("jet", "mu1", "mu2", "mu3", "mu4")
-_SECONDS_BETWEEN_LINES = 10.0
 Progress = Callable[[int, int, float], None]
 
 
@@ -189,35 +188,17 @@ def _executor(jobs: int) -> Iterator[Executor | None]:
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """Yield a callback that shows events/s and the time left: a bar on a terminal, lines elsewhere."""
+    """Yield a callback that shows events/s and the time left."""
     if quiet:
         yield None
         return
-    if not sys.stderr.isatty():
-        last_line = 0.0
-
-        def say(n_done: int, n_events: int, seconds: float) -> None:
-            nonlocal last_line
-            if seconds - last_line < _SECONDS_BETWEEN_LINES and n_done < n_events:
-                return
-            last_line = seconds
-            rate = n_done / max(seconds, 1e-9)
-            left = (n_events - n_done) / rate
-            typer.echo(f"{n_done} of {n_events} events, {rate:.0f} events/s, {left:.0f} s left", err=True)
-
-        yield say
-        return
-    from rich.console import Console  # noqa: PLC0415 - only where a bar is drawn
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bar  # noqa: PLC0415
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("events", total=None, rate="")
+    with progress_display(
+        "events", line="{done:.0f} of {total:.0f} events{note}", time_left=False
+    ) as display:
 
         def show(n_done: int, n_events: int, seconds: float) -> None:
-            bar.update(
-                task, completed=n_done, total=n_events, rate=f"{n_done / max(seconds, 1e-9):.0f} events/s"
-            )
+            rate = n_done / max(seconds, 1e-9)
+            left = (n_events - n_done) / max(rate, 1e-9)
+            display(n_done, n_events, f"{rate:.0f} events/s, {left:.0f} s left")
 
         yield show

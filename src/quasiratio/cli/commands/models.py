@@ -12,7 +12,7 @@ from quasiratio.cli.printing import Printer
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
-    from quasiratio.model_files.fitted_documents import ModelFileDocument
+    from quasiratio.estimators.persistent import ModelFileDocument
 
 __all__ = ["models_app"]
 
@@ -74,10 +74,10 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
 
 def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator
     """Return the check of a ratio estimator, or those of the folds of a reweighter."""
-    from quasiratio.estimators.stored_reports import stored_check  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.fit_check import FitCheck  # noqa: PLC0415 - keeps --help fast
 
     parts = getattr(document, "ratios", [document])
-    return [stored_check(part.check) for part in parts if hasattr(part, "check")]
+    return [FitCheck.stored(part.check) for part in parts if hasattr(part, "check")]
 
 
 def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401

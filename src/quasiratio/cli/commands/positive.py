@@ -84,9 +84,8 @@ def positive(
         raise InvalidInputError(msg)
     out = output_file(output, force=force)
 
-    from quasiratio.cli.event_progress import event_progress  # noqa: PLC0415 - keeps --help fast
     from quasiratio.estimators import PositiveReweighter  # noqa: PLC0415
-    from quasiratio.training import progress_lines  # noqa: PLC0415
+    from quasiratio.progress import event_progress, progress_lines  # noqa: PLC0415 - keeps --help fast
     from quasiratio.workflows.positive_files import make_positive_file  # noqa: PLC0415
 
     sample = SampleFiles([n for one in files for n in split_files(one)], weight, selection, tree, allow_large)

@@ -19,7 +19,10 @@ _INCOMPLETE = 1
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="signed-gaussians, weight-variance, smeft-hh, loss-landscapes; or list.")
+        str,
+        typer.Argument(
+            help="signed-gaussians, loss-landscapes, weight-variance, smeft-hh; all of them; or list."
+        ),
     ],
     output: Annotated[str | None, typer.Option("-o", "--output", help="Directory of the results.")] = None,
     preset: Annotated[
@@ -47,7 +50,7 @@ def study(
         ),
     ] = None,
 ) -> None:
-    """Run a study of the paper, and write its report, tables and figures.
+    """Run a study of the paper, or all of them, and write reports, tables and figures.
 
     Interrupt it at any time; the same command with --resume goes on.
     """
@@ -70,16 +73,23 @@ def study(
         published_settings=published_settings, samples=samples,
     )  # fmt: skip
     command = shlex.join(["quasiratio", *sys.argv[1:]])
-    outcome, _ = conduct_study(study_by_name(name), directory, options, command=command, say=typer.echo)
-    typer.echo(f"Report: {directory / 'report.html'}")
-    if not outcome.is_complete:
+    if name == "all":
+        from quasiratio.studies.engine.all_studies import conduct_all_studies  # noqa: PLC0415
+
+        is_complete = conduct_all_studies(directory, options, command=command, say=typer.echo)
+        typer.echo(f"Index: {directory / 'index.html'}")
+    else:
+        outcome, _ = conduct_study(study_by_name(name), directory, options, command=command, say=typer.echo)
+        is_complete = outcome.is_complete
+        typer.echo(f"Report: {directory / 'report.html'}")
+    if not is_complete:
         raise typer.Exit(_INCOMPLETE)
 
 
 def _list() -> None:
-    from quasiratio.studies.engine.registry import STUDY_MODULES, study_by_name  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.studies.engine.registry import study_by_name, study_names  # noqa: PLC0415 - keeps --help fast
 
-    for name in STUDY_MODULES:
+    for name in study_names():
         typer.echo(f"{name:18s} {study_by_name(name).question}")
 
 

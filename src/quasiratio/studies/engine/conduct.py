@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.progress import duration_text, study_progress
 from quasiratio.studies.engine.executors import WorkerPool, dask_workers, local_workers
 from quasiratio.studies.engine.runner import STORE_NAME, Outcome, run_study
-from quasiratio.studies.engine.study_progress import duration_text, study_progress
+from quasiratio.studies.engine.study import Presentation, Settings, Study
 from quasiratio.studies.output.study_files import write_study_files
-from quasiratio.studies.study import Presentation, Settings, Study
 
-__all__ = ["StudyOptions", "conduct_study", "resolved_settings"]
+__all__ = ["StudyOptions", "conduct_study", "require_study_directory", "resolved_settings"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def conduct_study(
         quiet: Whether to show no progress.
     """
     settings = resolved_settings(study, options)
-    _require_directory(directory, resume=options.resume, force=options.force)
+    require_study_directory(directory, resume=options.resume, force=options.force)
     with _workers(options) as pool:
         directory.mkdir(parents=True, exist_ok=True)
         say(f"{study.name}, preset {options.preset}, on {pool.description}.")
@@ -157,7 +157,8 @@ def _drawing_workers(pool: WorkerPool) -> Iterator[Executor | None]:
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _require_directory(directory: Path, *, resume: bool, force: bool) -> None:
+def require_study_directory(directory: Path, *, resume: bool, force: bool) -> None:
+    """Refuse a directory that holds something, unless the run goes on with it."""
     if directory.exists() and not directory.is_dir():
         msg = f"Got the output directory {str(directory)!r}, which is a file; expected a directory or a free name."
         raise InvalidInputError(msg)

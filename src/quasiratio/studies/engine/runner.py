@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.progress import ShowTasks
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import LEASE_SECONDS, ResultStore
-from quasiratio.studies.engine.study_progress import ShowProgress
+from quasiratio.studies.engine.study import Row, Study, Task
 from quasiratio.studies.engine.worker import EventSink, StoreSink, TimedRow, compute_task
-from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Row, Study, Task
 
 if TYPE_CHECKING:
     from quasiratio.studies.engine.executors import WorkerPool
-    from quasiratio.studies.study import Settings
+    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["STORE_NAME", "Outcome", "run_study"]
 
@@ -66,7 +66,7 @@ def run_study(
     directory: Path,
     pool: WorkerPool,
     *,
-    show: ShowProgress | None = None,
+    show: ShowTasks | None = None,
     lease: float = LEASE_SECONDS,
 ) -> Outcome:
     """Compute what is not stored yet.
@@ -118,7 +118,7 @@ class _Run:
             if pool.subscribe is not None:
                 pool.subscribe(self.sink.topic, self._add_event)
 
-    def until_done(self, show: ShowProgress | None) -> None:
+    def until_done(self, show: ShowTasks | None) -> None:
         """Submit, collect and wait, until every task is done or has failed."""
         executor = self.pool.make_executor()
         try:
@@ -199,7 +199,7 @@ class _Run:
     def _is_stored(self, task: Task, known: frozenset[str]) -> bool:
         return bool(task.rows) and known.issuperset(task.rows)
 
-    def _report(self, show: ShowProgress | None) -> None:
+    def _report(self, show: ShowTasks | None) -> None:
         if show is None:
             return
         if all(task.rows for task in self.tasks.values()):

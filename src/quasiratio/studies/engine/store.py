@@ -20,12 +20,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from quasiratio.errors import InvalidInputError, QuasiratioError
-from quasiratio.studies.study import Row
+from quasiratio.studies.engine.study import Row
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
-    from quasiratio.studies.output.provenance import Provenance
-    from quasiratio.studies.study import Settings
+    from quasiratio.provenance import Provenance
+    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
 
@@ -63,7 +63,7 @@ class ResultStore:
 
     Example:
         >>> import tempfile
-        >>> from quasiratio.studies.output.provenance import Provenance
+        >>> from quasiratio.provenance import Provenance
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     store = ResultStore(Path(directory) / "r.sqlite", "toy", {"seeds": 1}, Provenance.here())
         ...     with store:

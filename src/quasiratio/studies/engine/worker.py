@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.study import Row, Task
+from quasiratio.studies.engine.study import Row, Task
 
 __all__ = ["EventSink", "RowSink", "StoreSink", "compute_task", "exit_with_parent"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
+from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 
 __all__ = ["STUDY"]
 

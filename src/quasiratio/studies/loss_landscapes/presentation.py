@@ -10,8 +10,7 @@ import numpy as np
 from quasiratio.plots import RiskCurve, RiskLandscape, landscape_figure, risk_curve_figure
 from quasiratio.report import Picture, Table
 from quasiratio.report.content import Cell
-from quasiratio.studies.output.over_seeds import over_seeds
-from quasiratio.studies.study import Presentation, Result, Row, Settings
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings, over_seeds
 
 __all__ = ["present"]
 

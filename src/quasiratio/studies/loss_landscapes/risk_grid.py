@@ -13,7 +13,7 @@ import torch
 
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.estimators import SignedMixtureRatio
-from quasiratio.estimators.coefficients import coefficient_risk
+from quasiratio.estimators.signed_mixture import coefficient_risk
 from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.losses import Mse, Pare, RatioLoss
 from quasiratio.sample import WeightedSample

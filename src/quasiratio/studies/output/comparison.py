@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.studies.engine.study import Result
 from quasiratio.studies.output.study_files import RESULTS_NAME
-from quasiratio.studies.study import Result
 
 __all__ = ["Change", "Comparison", "compare_runs", "read_results"]
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quasiratio.model_files.atomic_replace import write_file
+from quasiratio.atomic_files import write_file
 
 if TYPE_CHECKING:
-    from quasiratio.plots.figure_image import Figure, FigureImage
+    from quasiratio.plots.figure_files import Figure, FigureImage
     from quasiratio.report import Picture
 
 __all__ = ["draw_pictures"]
@@ -45,7 +45,7 @@ def draw_pictures(
 
 def _drawn(figure: Figure, stem: Path) -> FigureImage:
     from quasiratio.plots import save_figure, settled_layout  # noqa: PLC0415 - loads Matplotlib
-    from quasiratio.plots.figure_image import figure_image  # noqa: PLC0415
+    from quasiratio.plots.figure_files import figure_image  # noqa: PLC0415
 
     with settled_layout(figure):
         image = figure_image(figure)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from quasiratio.metrics import (
     MethodClosure,
@@ -18,7 +19,38 @@ from quasiratio.metrics import (
 if TYPE_CHECKING:
     from quasiratio.metrics.arrays import FloatArray
 
-__all__ = ["histogram_from_numbers", "histogram_to_numbers", "stored_closure"]
+__all__ = [
+    "FiniteRatios",
+    "finite_ratios",
+    "histogram_from_numbers",
+    "histogram_to_numbers",
+    "stored_closure",
+]
+
+_INFINITE = 1e6
+
+
+class FiniteRatios(NamedTuple):
+    """Ratios that can be histogrammed, and the share of events that could not be."""
+
+    ratio: npt.NDArray[np.float64]
+    infinite_fraction: float
+
+
+def finite_ratios(ratio: npt.ArrayLike) -> FiniteRatios:
+    """Set ratios that are NaN or beyond a million to zero, which leaves their events out, and count them.
+
+    Cross-entropy drives the logit to infinity where the target density is negative; no ratio of the studies
+    comes near a million.
+
+    Example:
+        >>> finite_ratios([1.5, float("inf")])
+        FiniteRatios(ratio=array([1.5, 0. ]), infinite_fraction=0.5)
+    """
+    values = np.asarray(ratio, dtype=np.float64)
+    usable = np.abs(values) < _INFINITE  # False for NaN
+    return FiniteRatios(np.where(usable, values, 0.0), float(np.mean(~usable)))
+
 
 _DIGITS = 9
 

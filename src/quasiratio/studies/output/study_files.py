@@ -5,23 +5,66 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quasiratio.model_files.atomic_replace import write_file
+from quasiratio.atomic_files import write_file
+from quasiratio.provenance import Provenance
 from quasiratio.report import Facts, Report, Section, Table, Text, write_report
-from quasiratio.studies.output.drawing import draw_pictures
-from quasiratio.studies.output.provenance import Provenance
-from quasiratio.studies.study import Result
+from quasiratio.studies.engine.study import Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from quasiratio.plots.figure_files import Figure, FigureImage
+    from quasiratio.report import Picture
     from quasiratio.studies.engine.runner import Outcome
-    from quasiratio.studies.study import Presentation, Settings, Study
+    from quasiratio.studies.engine.study import Presentation, Settings, Study
 
-__all__ = ["RESULTS_NAME", "markdown_table", "results_table", "write_study_files"]
+__all__ = ["RESULTS_NAME", "draw_pictures", "markdown_table", "results_table", "write_study_files"]
+
+
+def draw_pictures(
+    pictures: Mapping[str, Picture], directory: Path, executor: Executor | None
+) -> dict[str, Picture]:
+    """Write every figure as PDF and PNG, and return the pictures with the images for the page.
+
+    Args:
+        pictures: Figures by the stem of their files.
+        directory: Where the files go; it must exist.
+        executor: Processes that share this machine's files, or `None` to draw here.
+    """
+    images: dict[str, FigureImage] = {}
+    if executor is not None:
+        with suppress(BrokenExecutor):  # a process was killed; this one is still here
+            largest_first = sorted(pictures, key=lambda name: -len(pictures[name].figure.axes))
+            futures = {
+                name: executor.submit(_drawn, pictures[name].figure, directory / name)
+                for name in largest_first
+            }
+            images = {name: future.result() for name, future in futures.items()}
+    return {
+        name: replace(picture, image=images.get(name) or _drawn(picture.figure, directory / name))
+        for name, picture in pictures.items()
+    }
+
+
+def _drawn(figure: Figure, stem: Path) -> FigureImage:
+    from quasiratio.plots import save_figure, settled_layout  # noqa: PLC0415 - loads Matplotlib
+    from quasiratio.plots.figure_files import figure_image  # noqa: PLC0415
+
+    with settled_layout(figure):
+        image = figure_image(figure)
+        if image.media_type == "image/png":  # sharp enough for a file, too
+            write_file(stem.with_name(f"{stem.name}.png"), image.content)
+            save_figure(figure, stem, formats=("pdf",))
+        else:
+            save_figure(figure, stem, formats=("pdf", "png"))
+    return image
+
 
 RESULTS_NAME = "results.json"
 
@@ -34,7 +77,7 @@ def write_study_files(
     command: str,
     executor: Executor | None = None,
 ) -> Presentation:
-    """Present what is stored, and write it.
+    """Present what is stored, write it, and return it with its figures as images.
 
     Args:
         study: The study that was run.
@@ -57,7 +100,7 @@ def write_study_files(
     pictures = draw_pictures(presentation.pictures, directory, executor)
     drawn = replace(presentation, pictures=pictures)
     write_report(_report(study, settings, outcome, drawn, tables, command), directory / "report.html")
-    return presentation
+    return drawn
 
 
 def results_table(results: Sequence[Result]) -> Table:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.output.published_tables import SIGNED_GAUSSIAN_SIZES
 from quasiratio.studies.ratio_methods import METHOD_LABELS, families
-from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
 
 if TYPE_CHECKING:
     from quasiratio.studies.signed_gaussians.toy_events import ToyEvents
@@ -98,7 +98,7 @@ def _compute(arguments: dict[str, Any]) -> Iterable[Row]:
 def _results(arguments: dict[str, Any], events: ToyEvents) -> Iterable[tuple[str, dict[str, Any]]]:
     """Yield the values of each method, and those of the sub-ratios."""
     from quasiratio.studies.ratio_methods import fit_family  # noqa: PLC0415
-    from quasiratio.studies.signed_gaussians.sub_densities import sub_density_closures  # noqa: PLC0415
+    from quasiratio.studies.signed_gaussians.toy_events import sub_density_closures  # noqa: PLC0415
 
     methods = [name for name in arguments["methods"] if name != "exact"]
     if "exact" in arguments["methods"]:

@@ -20,9 +20,9 @@ from quasiratio.plots import (
     transform_figure,
 )
 from quasiratio.report import Picture
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.stored_closure import histogram_from_numbers, stored_closure
 from quasiratio.studies.ratio_methods import FIGURE_LABELS, OUR_METHODS, PUBLISHED_METHODS
-from quasiratio.studies.study import Row
 
 __all__ = ["toy_figures"]
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from quasiratio.report import Table
 from quasiratio.report.content import Cell
-from quasiratio.studies.output.over_seeds import over_seeds
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings, over_seeds
 from quasiratio.studies.output.published_tables import SIGNED_GAUSSIANS, Metric
 from quasiratio.studies.ratio_methods import METHOD_LABELS
 from quasiratio.studies.signed_gaussians.figures import toy_figures
-from quasiratio.studies.study import Presentation, Result, Row, Settings
 
 __all__ = ["present", "toy_results"]
 

@@ -10,13 +10,74 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.distributions import SignedGaussianCase, signed_gaussian_case
+from quasiratio.distributions import SignedGaussianCase, SignedGaussianMixture, signed_gaussian_case
 from quasiratio.metrics import ClosureResult, closure, radial_edges
 from quasiratio.sample import WeightedSample
-from quasiratio.studies.output.finite_ratios import finite_ratios
-from quasiratio.studies.output.stored_closure import histogram_to_numbers
+from quasiratio.studies.output.stored_closure import finite_ratios, histogram_to_numbers
 
-__all__ = ["OBSERVABLES", "ToyEvents", "closure_of", "radius", "stored_methods", "toy_events"]
+__all__ = [
+    "OBSERVABLES",
+    "SIGNS",
+    "ToyEvents",
+    "closure_of",
+    "pair_name",
+    "radius",
+    "stored_methods",
+    "sub_density_closures",
+    "toy_events",
+]
+
+SIGNS = {1: "+", -1: "-"}
+
+
+def pair_name(pair: tuple[int, int]) -> str:
+    """Return the signs of a sub-ratio as text, that of the reference part first.
+
+    Example:
+        >>> pair_name((1, -1))
+        '+-'
+    """
+    return "".join(SIGNS[sign] for sign in pair)
+
+
+def sub_density_closures(estimator: Any, events: ToyEvents) -> dict[str, Any]:  # noqa: ANN401 - a fitted RoSMM
+    """Return stored histograms by pair, then by target, reference, `sub-ratio` and `exact`, then by observable.
+
+    Args:
+        estimator: A fitted `SignedMixtureRatio`.
+        events: The events of its fit.
+    """
+    reference, target = events.signed_test_samples()
+    learned = estimator.predict_sub_ratios(reference.features)
+    stored = {}
+    for pair in learned:
+        of_reference = _part(reference, pair[0])
+        of_target = _part(target, pair[1])
+        chosen = _is_of_sign(reference, pair[0])
+        ratios = {
+            "sub-ratio": finite_ratios(learned[pair][chosen]).ratio,
+            "exact": _component(events.case.target, pair[1]).density_ratio(
+                _component(events.case.reference, pair[0]), of_reference.features
+            ),
+        }
+        stored[pair_name(pair)] = stored_methods(closure_of(of_reference, ratios, of_target))
+    return stored
+
+
+def _part(sample: WeightedSample, sign: int) -> WeightedSample:
+    chosen = _is_of_sign(sample, sign)
+    return WeightedSample(sample.features[chosen], np.abs(sample.weights[chosen]), sample.names)
+
+
+def _is_of_sign(sample: WeightedSample, sign: int) -> np.typing.NDArray[np.bool_]:
+    return np.asarray((sample.weights < 0) == (sign < 0))
+
+
+def _component(mixture: SignedGaussianMixture, sign: int) -> SignedGaussianMixture:
+    """Return the Gaussian that is added, or the one that is subtracted, alone."""
+    sigma = mixture.sigma_1 if sign > 0 else mixture.sigma_2
+    return SignedGaussianMixture(1.0, sigma, sigma)
+
 
 FloatArray = npt.NDArray[np.float64]
 SamplePair = tuple[WeightedSample, WeightedSample]

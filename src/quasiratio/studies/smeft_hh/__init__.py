@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.output.published_tables import GG_HH_SIZES
 from quasiratio.studies.ratio_methods import METHOD_LABELS, families
-from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
 
 __all__ = ["STUDY"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from quasiratio.metrics import ObservableClosure
 from quasiratio.plots import closure_figure, closure_grid_figure, distribution_figure, weight_figure
 from quasiratio.report import Picture
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.stored_closure import histogram_from_numbers, stored_closure
 from quasiratio.studies.ratio_methods import FIGURE_LABELS, OUR_METHODS, PUBLISHED_METHODS
-from quasiratio.studies.study import Row
 
 __all__ = ["hh_figures"]
 

@@ -9,13 +9,11 @@ import numpy as np
 
 from quasiratio.metrics import ClosureResult, closure, uniform_edges, weighted_histogram
 from quasiratio.sample import WeightedSample
-from quasiratio.studies.output.finite_ratios import finite_ratios
+from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.published_tables import GG_HH_OBSERVABLES
-from quasiratio.studies.output.stored_closure import histogram_to_numbers
+from quasiratio.studies.output.stored_closure import finite_ratios, histogram_to_numbers
 from quasiratio.studies.ratio_methods import fit_family
-from quasiratio.studies.smeft_hh.generated_parts import Columns
-from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, HHEvents, hh_events, hh_samples
-from quasiratio.studies.study import Row
+from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, Columns, HHEvents, hh_events, hh_samples
 
 __all__ = ["method_rows", "sample_row"]
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from quasiratio.report import Table
 from quasiratio.report.content import Cell
-from quasiratio.studies.output.over_seeds import over_seeds
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings, over_seeds
 from quasiratio.studies.output.published_tables import GG_HH, GG_HH_OBSERVABLES, Metric
 from quasiratio.studies.ratio_methods import METHOD_LABELS, PUBLISHED_METHODS
 from quasiratio.studies.smeft_hh.figures import hh_figures
-from quasiratio.studies.study import Presentation, Result, Row, Settings
 
 __all__ = ["hh_results", "present"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quasiratio.studies.study import Presentation, Row, Settings, Study, Task
+from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.weight_variance.grid import UNWEIGHTED, grid_points
 
 __all__ = ["STUDY"]
@@ -86,7 +86,7 @@ def present(settings: Settings, rows: Sequence[Row]) -> Presentation:
 
 def projected_seconds(settings: Settings) -> float:
     """Measure a few steps of one group."""
-    from quasiratio.studies.weight_variance.projection import projected_seconds as measured  # noqa: PLC0415
+    from quasiratio.studies.weight_variance.training import projected_seconds as measured  # noqa: PLC0415
 
     return measured(effective_settings(settings), tasks(settings))
 

@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from quasiratio.metrics import LinearFit, PartialCorrelation, linear_fit, partial_correlation
 from quasiratio.report import Picture, Table
-from quasiratio.studies.study import Presentation, Result, Row, Settings
+from quasiratio.studies.engine.study import Presentation, Result, Row, Settings
 from quasiratio.studies.weight_variance.figures import study_pictures
-from quasiratio.studies.weight_variance.linear_relation import (
-    LinearRelation,
-    PartialCorrelation,
-    linear_relation,
-    partial_correlation,
-)
 
 __all__ = ["MODEL_NAMES", "present"]
 
@@ -74,9 +69,9 @@ def _column(points: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 def _area_results(points: Sequence[Mapping[str, Any]], verdict: list[str]) -> list[Result]:
     sigma, area = _column(points, "sigma_w"), _column(points, "area")
-    line = linear_relation(sigma, area)
+    line = linear_fit(sigma, area)
     flat = partial_correlation(_column(points, "eta"), area, given=sigma)
-    whole = linear_relation(sigma, _column(points, "area_to_last_epoch"))
+    whole = linear_fit(sigma, _column(points, "area_to_last_epoch"))
     verdict.append(
         f"VLRC AUC of the MLP against sigma_w: R = {line.correlation:.3f} (published {PUBLISHED_CORRELATION}), slope "
         f"{line.slope:.3g} +- {line.slope_error:.1g}; at fixed sigma_w its correlation with eta is {_sentence(flat)}."
@@ -86,19 +81,17 @@ def _area_results(points: Sequence[Mapping[str, Any]], verdict: list[str]) -> li
         Result(
             "VLRC AUC against sigma_w / R",
             line.correlation,
-            _correlation_error(line),
+            line.correlation_error,
             1,
             PUBLISHED_CORRELATION,
         ),
         Result("VLRC AUC against sigma_w / slope", line.slope, line.slope_error),
         Result("VLRC AUC / partial correlation with eta", flat.value, flat.error, 1, 0.0),
-        Result(
-            "VLRC AUC to the last epoch against sigma_w / R", whole.correlation, _correlation_error(whole)
-        ),
+        Result("VLRC AUC to the last epoch against sigma_w / R", whole.correlation, whole.correlation_error),
     ]
 
 
-def _entropy_results(points: Points, lines: Mapping[str, LinearRelation], verdict: list[str]) -> list[Result]:
+def _entropy_results(points: Points, lines: Mapping[str, LinearFit], verdict: list[str]) -> list[Result]:
     results = []
     for model, line in lines.items():
         name = MODEL_NAMES[model]
@@ -108,28 +101,25 @@ def _entropy_results(points: Points, lines: Mapping[str, LinearRelation], verdic
         )
         results += [
             Result(f"median D_S2 against sigma_w / {name} / slope", line.slope, line.slope_error),
-            Result(f"median D_S2 against sigma_w / {name} / R", line.correlation, _correlation_error(line)),
+            Result(f"median D_S2 against sigma_w / {name} / R", line.correlation, line.correlation_error),
             Result(f"D_S2 / {name} / partial correlation with eta", flat.value, flat.error, 1, 0.0),
         ]
         verdict.append(f"D_S2 of {name} at fixed sigma_w: correlation with eta {_sentence(flat)}.")
     if len(lines) == len(MODEL_NAMES) and lines["rosmm_r"].slope != 0:
         ratio, error = lines["mlp"].ratio_to(lines["rosmm_r"])
         results.append(Result("slope ratio MLP / RoSMM_r", ratio, error, 1, PUBLISHED_SLOPE_RATIO))
+        lower, upper = lines["mlp"].ratio_interval(lines["rosmm_r"])
         verdict.append(
-            f"The MLP's median D_S2 rises {ratio:.2f} +- {error:.2f} times as fast as RoSMM_r's "
-            f"(published {PUBLISHED_SLOPE_RATIO})."
+            f"The MLP's median D_S2 rises {ratio:.2f} times as fast as RoSMM_r's, with a Fieller interval (68%) of "
+            f"[{lower:.2f}, {upper:.2f}] (published {PUBLISHED_SLOPE_RATIO})."
         )
     return results
 
 
-def _median_line(points: Sequence[Mapping[str, Any]]) -> LinearRelation:
+def _median_line(points: Sequence[Mapping[str, Any]]) -> LinearFit:
     sigma, entropy = np.array(_column(points, "sigma_w")), np.array(_column(points, "entropy"))
     positions = np.unique(sigma)
-    return linear_relation(positions, [float(np.median(entropy[sigma == one])) for one in positions])
-
-
-def _correlation_error(line: LinearRelation) -> float:
-    return float((1 - line.correlation**2) / max(1.0, line.n_points - 2.0) ** 0.5)
+    return linear_fit(positions, [float(np.median(entropy[sigma == one])) for one in positions])
 
 
 def _sentence(flat: PartialCorrelation) -> str:

@@ -10,21 +10,60 @@ import numpy as np
 import torch
 
 from quasiratio.metrics import validation_loss_area
-from quasiratio.studies.study import Row
-from quasiratio.studies.weight_variance.classifier_problem import ClassifierProblem, validation_chunks
-from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint
-from quasiratio.studies.weight_variance.mixture_problem import (
+from quasiratio.studies.engine.study import Row, Settings, Task
+from quasiratio.studies.weight_variance.fast_passes.classifier_problem import (
+    ClassifierProblem,
+    validation_chunks,
+)
+from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
     MixtureProblem,
     mixture_ratio,
     signs_to_coefficients,
 )
+from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, point_generator
+from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
+from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass, initial_parameters
+from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
+from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint
 from quasiratio.studies.weight_variance.shared_events import EventSizes, SharedEvents, shared_events
-from quasiratio.studies.weight_variance.signed_events import SignedEvents, point_generator
-from quasiratio.studies.weight_variance.stack_training import StackSchedule, Stopped, train_stack
-from quasiratio.studies.weight_variance.stacked_pass import StackedPass, initial_parameters
-from quasiratio.studies.weight_variance.sub_ratio_problem import PAIRS, SubRatioProblem
 
-__all__ = ["compute", "row_key"]
+__all__ = ["EXPECTED_EPOCHS", "compute", "projected_seconds", "row_key"]
+
+EXPECTED_EPOCHS = {"mlp": 110, "rosmm_r": 110}
+"""Epochs of a stage until its patience runs out, on average over the grid; RoSMM_r has two stages."""
+_MEASURED_EPOCHS = 2
+_SMALL = 100_000
+
+
+def projected_seconds(settings: Settings, tasks: Sequence[Task]) -> float:
+    """Return the seconds of one worker for all tasks.
+
+    Two epochs of the first group of each model are timed on a small sample, which has as many steps as those of
+    the study; validation has its full size. The number of epochs is what early stopping took in the past.
+
+    Args:
+        settings: Settings of the run.
+        tasks: All its tasks.
+    """
+    total = 0.0
+    for model in settings["methods"]:
+        of_model = [task for task in tasks if task.arguments["model"] == model]
+        n_points = sum(len(task.rows) for task in of_model)
+        arguments = dict(of_model[0].arguments)
+        arguments |= {"n_training": min(_SMALL, arguments["n_training"]), "n_test": 1000}
+        one, more = (_seconds(arguments | {"max_epochs": n}) for n in (1, 1 + _MEASURED_EPOCHS))
+        per_epoch = max(0.0, more - one) / _MEASURED_EPOCHS / len(of_model[0].rows)
+        expected = min(EXPECTED_EPOCHS[model], of_model[0].arguments["max_epochs"])
+        total += per_epoch * expected * n_points
+    return total
+
+
+def _seconds(arguments: dict[str, object]) -> float:
+    start = time.perf_counter()
+    for _ in compute(dict(arguments)):
+        pass
+    return time.perf_counter() - start
+
 
 _TRAINING, _VALIDATION, _START = 0, 1, 2
 _CLASSIFIER_WIDTHS, _SUB_RATIO_WIDTHS = (2, 64, 64, 1), (2, 32, 32, 1)
