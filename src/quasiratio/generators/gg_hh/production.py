@@ -52,7 +52,8 @@ class ChunkSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values that tell apart any two runs with different events."""
         bounds = {name: bound if np.isfinite(bound) else None for name, bound in asdict(self.pt_cuts).items()}
-        return asdict(self) | {"pdf": Path(self.pdf).name, "pt_cuts": bounds}
+        points = [asdict(point) for point in self.points]
+        return asdict(self) | {"pdf": Path(self.pdf).name, "pt_cuts": bounds, "points": points}
 
 
 @lru_cache(maxsize=8)
