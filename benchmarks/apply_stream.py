@@ -75,14 +75,14 @@ def apply(directory: Path) -> None:
     """What the command does, in one process that has imported everything before."""
     import quasiratio as qr  # noqa: PLC0415 - a part imports what it needs
     from quasiratio.io import open_table  # noqa: PLC0415
-    from quasiratio.workflows.apply_files import apply_to_file  # noqa: PLC0415
+    from quasiratio.workflows.apply_files import apply_to_table  # noqa: PLC0415
 
     model = qr.load(directory / "model")
     model.predict_ratio(np.ones((10, len(_FEATURES)), np.float32))
     table = open_table(f"{directory / 'in.root'}:events")
     ranges = dict.fromkeys(_FEATURES, (0.0, 1000.0))
     _report(
-        lambda: apply_to_file(
+        lambda: apply_to_table(
             model, table, directory / "out.root", features=_FEATURES, weight="weight", ranges=ranges
         )
     )

@@ -19,7 +19,6 @@ import safetensors.numpy
 
 import quasiratio as qr
 from quasiratio.cli.configuration import fit_configuration
-from quasiratio.cli.loaded_model import load_ratio_model
 from quasiratio.errors import QuasiratioError
 from quasiratio.model_files.strict_json import json_checksum
 from quasiratio.provenance import Provenance
@@ -27,6 +26,7 @@ from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row
 from quasiratio.training import resumable
 from quasiratio.training.checkpoints import StageCheckpoint
+from quasiratio.workflows.fitted_model import load_ratio_model
 
 FEW, MANY = 40, 500
 KEY = "this fit"

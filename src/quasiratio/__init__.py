@@ -21,7 +21,7 @@ from quasiratio.registry import (
 )
 
 if TYPE_CHECKING:
-    from quasiratio import distributions, losses, metrics
+    from quasiratio import distributions, io, losses, metrics, plots, report, workflows
     from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
@@ -47,13 +47,17 @@ __all__ = [
     "WeightedSample",
     "__version__",
     "distributions",
+    "io",
     "load",
     "load_plugins",
     "losses",
     "metrics",
+    "plots",
     "register_activation",
     "register_estimator",
     "register_loss",
+    "report",
+    "workflows",
 ]
 
 _HOMES = {
@@ -61,7 +65,7 @@ _HOMES = {
     "WeightedSample": "quasiratio.sample",
     "load": "quasiratio.estimators.model_files",
 }
-_SUBPACKAGES = {"distributions", "losses", "metrics"}
+_SUBPACKAGES = {"distributions", "io", "losses", "metrics", "plots", "report", "workflows"}
 
 __version__: str
 

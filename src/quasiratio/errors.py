@@ -1,13 +1,18 @@
 """Exceptions and warnings that quasiratio raises.
 
-Every message has three parts: what was given, what was expected, and how to fix it. The command line
-prints a `QuasiratioError` as one sentence and exits with code 2.
+Every message has three parts: what was given, what was expected, and how to fix it. Where the last of them names
+arguments, it is kept apart as `advice`, with the arguments in backticks, such as `overwrite=True`: Python reads it
+as it stands, and the command line writes its options instead. It prints a `QuasiratioError` as one sentence and exits
+with code 2.
 """
+
+from __future__ import annotations
 
 __all__ = [
     "DivergenceError",
     "DivergenceWarning",
     "FeatureWarning",
+    "FitInterrupted",
     "InvalidInputError",
     "LargeFileError",
     "MissingExtraError",
@@ -21,7 +26,25 @@ __all__ = [
 ]
 
 
-class QuasiratioError(Exception):
+class _Advised(BaseException):
+    """Something with a message, and with advice that names arguments.
+
+    Args:
+        message: What was given and what was expected.
+        advice: What to do about it, arguments in backticks and no words of users among them.
+
+    Example:
+        >>> error = InvalidInputError("Got a name that is taken.", advice="Give another `output`.")
+        >>> str(error), error.advice
+        ('Got a name that is taken. Give another `output`.', 'Give another `output`.')
+    """
+
+    def __init__(self, message: str = "", *, advice: str = "") -> None:
+        super().__init__(f"{message} {advice}" if advice else message)
+        self.message, self.advice = message, advice
+
+
+class QuasiratioError(_Advised, Exception):
     """Base class of every error that quasiratio raises on purpose."""
 
 
@@ -37,11 +60,15 @@ class DivergenceError(QuasiratioError, RuntimeError):
     """The training risk ran away and no finite state of the model exists (or the user asked to stop)."""
 
 
+class FitInterrupted(_Advised, KeyboardInterrupt):
+    """A fit was interrupted; the message says what was kept of it."""
+
+
 class MissingExtraError(QuasiratioError, ImportError):
     """An optional dependency is needed; the message names the extra that installs it."""
 
 
-class QuasiratioWarning(UserWarning):
+class QuasiratioWarning(_Advised, UserWarning):
     """Base class of every warning that quasiratio issues."""
 
 

@@ -1,8 +1,13 @@
-"""How messages show what users gave: texts of any length, and shares of any size."""
+"""How results are told: texts of any length and shares of any size in messages, plain values in JSON."""
 
 from __future__ import annotations
 
-__all__ = ["percent", "shortened"]
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["feature_line", "percent", "plain_json", "shortened"]
 
 _LONGEST_SHOWN = 60
 
@@ -27,3 +32,33 @@ def percent(fraction: float, digits: int = 2) -> str:
     """
     smallest = 10.0 ** -(digits + 2)
     return f"below {smallest:.{digits}%}" if 0 < fraction < smallest / 2 else f"{fraction:.{digits}%}"
+
+
+def feature_line(features: Sequence[str]) -> str:
+    """Return the line that says which features are in use.
+
+    Example:
+        >>> feature_line(["pt", "eta"])
+        'Features (2): pt, eta'
+    """
+    return f"Features ({len(features)}): {', '.join(features)}"
+
+
+def plain_json(values: Mapping[str, Any]) -> str:
+    r"""Return standard JSON, with `null` for numbers that it does not have.
+
+    Example:
+        >>> plain_json({"c": float("nan"), "n": 2})
+        '{\n "c": null,\n "n": 2\n}'
+    """
+    return json.dumps(_plain(values), indent=1, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a tree of plain values
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quasiratio.cli.configuration import FitConfiguration, fit_configuration, partial_configuration
-from quasiratio.cli.configuration_text import configuration_text
+from quasiratio.cli.configuration import fit_configuration, partial_configuration
+from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, configuration_text
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.by_name import estimator_by_name
-from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import ESTIMATORS, LOSSES
 
 SAMPLES = "reference: a.root:events\ntarget: [b.root, c.root]\noutput: model\n"
 
@@ -29,7 +29,7 @@ def test_a_file_holds_everything_and_options_override_it(tmp_path: Path) -> None
     configuration = fit_configuration(path, {"members": 8})
     assert configuration.reference == ["a.root:events"]
     assert configuration.target == ["b.root", "c.root"]
-    assert (configuration.members, configuration.learning_rate, configuration.seed) == (8, 1e-3, 0)
+    assert (configuration.n_members, configuration.learning_rate, configuration.random_state) == (8, 1e-3, 0)
     assert configuration.features == ["pt"]
 
 
@@ -52,18 +52,16 @@ def test_every_method_takes_the_parameters_of_its_configuration(method: str) -> 
 
 def test_the_defaults_shown_are_those_of_the_estimator() -> None:
     own = estimator_by_name("sign-resolved").get_params()
-    names = {"members": "n_members", "steps": "max_steps"}
-    shared = {key: names.get(key, key) for key in FitConfiguration.model_fields}
-    for key, name in shared.items():
-        if name in own and key != "seed":
-            assert FitConfiguration.model_fields[key].default == own[name], key
+    for key in FitConfiguration.model_fields:
+        if key in own and key != "random_state":
+            assert FitConfiguration.model_fields[key].default == own[key], key
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("membrs: 3", "unknown key 'membrs' in line 4 of"),
-        ("membrs: 3", "the nearest is 'members'"),
+        ("membrs: 3", "the nearest is 'n_members'"),
         ("\n# comment\nmembers: many", "Got members = 'many' in line 6 of"),
         ("members: many", "expected a whole number of at least 1"),
         ("members: true", "Got members = True in line 4"),
@@ -143,7 +141,7 @@ def test_says_what_is_missing(options: dict[str, str], sentence: str) -> None:
 
 
 def test_the_printed_configuration_is_valid_and_keeps_what_was_given(tmp_path: Path) -> None:
-    given = {"features": ["pt", "jet_*"], "weight": "w * 2", "members": 8, "target": ["a.root", "b.root"]}
+    given = {"features": ["pt", "jet_*"], "weight": "w * 2", "n_members": 8, "target": ["a.root", "b.root"]}
     text = configuration_text(partial_configuration(None, given))
     configuration = fit_configuration(written(tmp_path, text), {})
     assert {key: getattr(configuration, key) for key in given} == given
@@ -160,7 +158,39 @@ def test_every_suggestion_of_the_printed_configuration_is_valid(tmp_path: Path) 
     text = "\n".join(line for line in uncommented if not line.startswith("sign-resolved, rosmm"))
     values = yaml.safe_load(text)
     assert set(values) == set(FitConfiguration.model_fields)
+    text = text.replace("my_losses", "json")  # a module that is there
     fit_configuration(written(tmp_path, text), {})
+
+
+@pytest.mark.parametrize(("old", "name"), OLD_NAMES.items())
+def test_old_names_mean_those_of_python_and_both_are_refused(tmp_path: Path, old: str, name: str) -> None:
+    for key in (old, name, name.replace("_", "-")):
+        configuration = fit_configuration(written(tmp_path, f"{SAMPLES}{key}: 7"), {})
+        assert getattr(configuration, name) == 7
+        assert getattr(fit_configuration(written(tmp_path, SAMPLES), {key.replace("-", "_"): 7}), name) == 7
+    assert getattr(fit_configuration(written(tmp_path, f"{SAMPLES}{old}: 7"), {name: 8}), name) == 8
+    with pytest.raises(InvalidInputError, match=f"Got both '{old}' and '{name}' in lines 4 and 5 of"):
+        fit_configuration(written(tmp_path, f"{SAMPLES}{old}: 7\n{name}: 7"), {})
+
+
+def test_what_a_plugin_registers_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the plugin gives a loss of ours a second name."""
+    (tmp_path / "plugin_of_a_test.py").write_text(
+        "from quasiratio.registry import LOSSES\nLOSSES.register('mine', 'quasiratio.losses.bce:Bce')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    lines = SAMPLES + "method: direct\nloss: mine\n"
+    with pytest.raises(InvalidInputError, match=r"Got loss = 'mine' in line 5 .* expected one of bce"):
+        fit_configuration(written(tmp_path, lines), {})
+    try:
+        configuration = fit_configuration(written(tmp_path, lines + "plugins: plugin_of_a_test\n"), {})
+        assert configuration.estimator_parameters()["loss"] == "mine"
+        with pytest.raises(InvalidInputError, match=r"expected one of bce, .*, mine"):
+            fit_configuration(written(tmp_path, SAMPLES + "method: direct\nloss: other\n"), {})
+    finally:
+        LOSSES.remove("mine")
+    with pytest.raises(InvalidInputError, match="Got the plugin 'nowhere_to_be_found'"):
+        fit_configuration(None, {"plugins": ["nowhere_to_be_found"]})
 
 
 def test_a_wrong_value_is_not_printed() -> None:

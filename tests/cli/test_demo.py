@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from quasiratio.cli.demo_run import DemoResult, run_demo, short_notes
 from quasiratio.cli.main import app
 from quasiratio.errors import DivergenceWarning, NegativeDensityWarning, NegativeWeightWarning
+from quasiratio.workflows.demo_files import DemoResult, run_demo, short_notes
 
 METHODS = ["MLP, BCE", "RoSMM", "REVERT", "sign-resolved", "exact ratio"]
 FIGURES = ["closure.pdf", "closure.png", "ratio.pdf", "ratio.png"]
@@ -24,7 +24,7 @@ SMALL = ["demo", "--events", "2000", "--steps", "20"]
 
 @pytest.fixture(scope="module")
 def result() -> DemoResult:
-    return run_demo(50_000, seed=1, max_steps=250)
+    return run_demo(50_000, random_state=1, max_steps=250)
 
 
 def test_the_result_holds_every_method_and_the_exact_ratio_last(result: DemoResult) -> None:
@@ -62,8 +62,8 @@ def test_warnings_become_shortshort_notes() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers(result: DemoResult) -> None:
-    again, other = (run_demo(2000, seed=seed, max_steps=5) for seed in (4, 5))
-    once = run_demo(2000, seed=4, max_steps=5)
+    again, other = (run_demo(2000, random_state=seed, max_steps=5) for seed in (4, 5))
+    once = run_demo(2000, random_state=4, max_steps=5)
     assert np.array_equal(once.curves[1].values, again.curves[1].values)
     assert not np.array_equal(once.curves[1].values, other.curves[1].values)
     assert len(result.notes) >= 1

@@ -185,3 +185,28 @@ def test_objects_left_half_made_by_an_interruption_are_dropped_in_silence(
     finally:
         sys.unraisablehook = before
     assert complaints == []
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "old"),
+    [
+        *(
+            ("fit", name, old)
+            for name, old in (("n-members", "members"), ("n-folds", "folds"), ("max-steps", "steps"))
+        ),
+        *(("fit", name, old) for name, old in (("random-state", "seed"), ("n-threads", "threads"))),
+        *(("positive", name, old) for name, old in (("n-members", "members"), ("random-state", "seed"))),
+        *(("demo", name, old) for name, old in (("random-state", "seed"), ("n-events", "events"))),
+        ("evaluate", "n-bins", "bins"),
+    ],
+)
+def test_an_option_with_two_names_is_given_once(command: str, name: str, old: str) -> None:
+    result = CliRunner().invoke(app, [command, f"--{name}", "3", f"--{old}=3"])
+    assert result.exit_code == 2
+    assert f"Got both --{name} and --{old}, which mean the same; expected one of them." in result.stderr
+
+
+def test_a_wrong_value_is_told_by_the_name_that_was_given() -> None:
+    for option in ("--n-members", "--members"):
+        result = CliRunner().invoke(app, ["fit", "a.npz", "b.npz", "-o", "m", option, "0"])
+        assert f"Got {option} 0; expected a whole number" in result.stderr

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import quasiratio as qr
-from quasiratio.cli.loaded_model import load_ratio_model
 from quasiratio.errors import InvalidInputError
+from quasiratio.workflows.fitted_model import load_ratio_model
 
 QUICK: dict[str, Any] = {
     "max_steps": 20, "batch_size": 256, "hidden_layers": (4,), "verbose": False, "device": "cpu",

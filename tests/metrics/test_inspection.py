@@ -86,10 +86,13 @@ def test_the_hash_tells_order_and_last_digits_apart() -> None:
 def test_recommendation_follows_the_signs_of_the_weights() -> None:
     positive = weight_diagnostics(np.ones(10_000))
     signed = weight_diagnostics(np.where(np.arange(10_000) % 5 == 0, -1.0, 1.0))
-    assert recommend_method(positive, positive).options == "--method direct --loss bce"
+    assert (recommend_method(positive, positive).method, recommend_method(positive, positive).loss) == (
+        "direct",
+        "bce",
+    )
     for pair in ((positive, signed), (signed, positive), (signed, signed)):
         recommendation = recommend_method(*pair)
-        assert recommendation.options == "--method sign-resolved"
+        assert recommendation.method == "sign-resolved"
         assert "20.00% of the" in recommendation.reason
         assert recommendation.cautions == ()
 

@@ -11,8 +11,9 @@ import pytest
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
 from quasiratio.io import Table, open_table, read_metadata
-from quasiratio.workflows.apply_files import NewColumns, apply_to_file
-from quasiratio.workflows.feature_ranges import RangeCount
+from quasiratio.workflows.apply_files import apply_to_table
+from quasiratio.workflows.ratio_stream import NewColumns
+from quasiratio.workflows.running_counts import RangeCount
 
 FEATURES = ["x", "y"]
 
@@ -53,7 +54,7 @@ def test_keeps_every_column_and_adds_ratio_and_weight(
 ) -> None:
     output = tmp_path / f"out{suffix}"
     metadata = {"model": "m"}
-    done = apply_to_file(model, table, output, features=FEATURES, weight="2 * w", metadata=metadata)
+    done = apply_to_table(model, table, output, features=FEATURES, weight="2 * w", metadata=metadata)
     written, given = everything(output), columns(1000, 2)
     for name, values in given.items():
         assert np.array_equal(written[name], values), name
@@ -71,7 +72,7 @@ def test_keeps_every_column_and_adds_ratio_and_weight(
 
 def test_members_and_their_spread(model: qr.SignResolvedRatio, table: Table, tmp_path: Path) -> None:
     names = NewColumns("r", "w_new")
-    apply_to_file(
+    apply_to_table(
         model, table, tmp_path / "out.npz", features=FEATURES, weight="1", names=names, members=True
     )
     written = everything(tmp_path / "out.npz")
@@ -85,7 +86,7 @@ def test_members_and_their_spread(model: qr.SignResolvedRatio, table: Table, tmp
 
 
 def test_selection_writes_what_it_keeps(model: qr.SignResolvedRatio, table: Table, tmp_path: Path) -> None:
-    apply_to_file(
+    apply_to_table(
         model, table, tmp_path / "out.npz", features=FEATURES, weight="1", selection="x > 0 and flag"
     )
     written = everything(tmp_path / "out.npz")
@@ -100,7 +101,7 @@ def test_chunks_do_not_matter(
         np.savez(tmp_path / f"part{part}.npz", **columns(300 + part, part))
     table = open_table(str(tmp_path / "part*.npz"))
     calls: list[tuple[int, int]] = []
-    apply_to_file(
+    apply_to_table(
         model,
         table,
         tmp_path / "whole.npz",
@@ -111,7 +112,7 @@ def test_chunks_do_not_matter(
     assert calls[-1] == (903, 903)
     assert len(calls) == 3
     monkeypatch.setattr(Table, "chunk_events", lambda *_: 17)
-    done = apply_to_file(model, table, tmp_path / "chunks.npz", features=FEATURES, weight="1")
+    done = apply_to_table(model, table, tmp_path / "chunks.npz", features=FEATURES, weight="1")
     whole, chunks = everything(tmp_path / "whole.npz"), everything(tmp_path / "chunks.npz")
     assert done.n_events == 903
     for name, values in whole.items():
@@ -124,7 +125,9 @@ def test_events_outside_the_training_range_are_counted(
     given = columns(1000, 2)
     ranges = {"x": (-1.0, 1.0), "y": (-9.0, 9.0)}
     with pytest.warns(SupportWarning, match=r"'x' \(31\.800% outside -1 \.\. 1, 0\.300% farther"):
-        done = apply_to_file(model, table, tmp_path / "out.npz", features=FEATURES, weight="1", ranges=ranges)
+        done = apply_to_table(
+            model, table, tmp_path / "out.npz", features=FEATURES, weight="1", ranges=ranges
+        )
     assert done.outside[0].outside == np.mean(np.abs(given["x"]) > 1)
     assert done.outside[0].far_outside == np.mean(np.abs(given["x"]) > 3)
     assert (done.outside[1].outside, done.outside[1].is_notable) == (0.0, False)
@@ -144,11 +147,11 @@ def test_events_that_the_fit_did_not_select(
     model: qr.SignResolvedRatio, table: Table, tmp_path: Path
 ) -> None:
     with pytest.warns(SupportWarning, match="do not pass the selection of the fit"):
-        done = apply_to_file(
+        done = apply_to_table(
             model, table, tmp_path / "out.npz", features=FEATURES, weight="1", fit_selection="x > 0"
         )
     assert done.n_unselected == np.sum(columns(1000, 2)["x"] <= 0)
-    apply_to_file(
+    apply_to_table(
         model, table, tmp_path / "out.npz", features=FEATURES, weight="1", fit_selection="unknown > 0"
     )
 
@@ -165,7 +168,7 @@ def test_events_of_negative_reference_density_are_counted_over_all_chunks(
     np.savez(tmp_path / "in.npz", x=x)
     monkeypatch.setattr(Table, "chunk_events", lambda *_: 500)
     with pytest.warns(NegativeDensityWarning) as caught:
-        done = apply_to_file(model, open_table(tmp_path / "in.npz"), tmp_path / "out.npz", features=["x"])
+        done = apply_to_table(model, open_table(tmp_path / "in.npz"), tmp_path / "out.npz", features=["x"])
     assert len(caught) == 1
     assert 300 < done.n_nonpositive < 1500
     assert f"for {done.n_nonpositive} of 3000 events" in str(caught[0].message)
@@ -177,7 +180,7 @@ def test_a_reweighter_gives_its_own_scale(table: Table, tmp_path: Path) -> None:
     reweighter = qr.Reweighter(qr.SignResolvedRatio(max_steps=5, random_state=0)).fit(
         dict(zip(FEATURES, reference.T, strict=True)), dict(zip(FEATURES, target.T, strict=True))
     )
-    apply_to_file(reweighter, table, tmp_path / "out.npz", features=FEATURES, weight="w")
+    apply_to_table(reweighter, table, tmp_path / "out.npz", features=FEATURES, weight="w")
     written = everything(tmp_path / "out.npz")
     X = {name: written[name] for name in FEATURES}
     assert np.allclose(written["weight_reweighted"], reweighter.predict_weights(X, written["w"]), rtol=1e-12)
@@ -200,7 +203,7 @@ def test_refuses_and_writes_nothing(
     model: qr.SignResolvedRatio, table: Table, tmp_path: Path, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidInputError) as error:
-        apply_to_file(model, table, tmp_path / "out.npz", **{"features": FEATURES, "weight": "1", **options})
+        apply_to_table(model, table, tmp_path / "out.npz", **{"features": FEATURES, "weight": "1", **options})
     assert sentence in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["in.npz"]
 
@@ -210,10 +213,10 @@ def test_refuses_members_of_a_single_model_and_its_own_input(
 ) -> None:
     before = (tmp_path / "in.npz").read_bytes()
     with pytest.raises(InvalidInputError, match="as output and as input"):
-        apply_to_file(model, table, tmp_path / "in.npz", features=FEATURES, weight="1")
+        apply_to_table(model, table, tmp_path / "in.npz", features=FEATURES, weight="1")
     assert (tmp_path / "in.npz").read_bytes() == before
     single = qr.SignResolvedRatio(max_steps=2).fit(
         np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     )
     with pytest.raises(InvalidInputError, match="no ensemble"):
-        apply_to_file(single, table, tmp_path / "out.npz", features=FEATURES, weight="1", members=True)
+        apply_to_table(single, table, tmp_path / "out.npz", features=FEATURES, weight="1", members=True)

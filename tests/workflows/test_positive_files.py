@@ -11,7 +11,7 @@ import pytest
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
 from quasiratio.io import Table, open_table
-from quasiratio.workflows.positive_files import make_positive_file
+from quasiratio.workflows import positive_files
 
 N_EVENTS = 3000
 
@@ -34,7 +34,9 @@ def reweighter() -> qr.PositiveReweighter:
 
 
 def test_writes_positive_weights_of_the_same_sum_beside_everything(table: Table, tmp_path: Path) -> None:
-    done = make_positive_file(reweighter(), table, tmp_path / "out.npz", features=["x"], weight="w * 2")
+    done = positive_files(
+        table.sources[0], reweighter=reweighter(), output=tmp_path / "out.npz", features=["x"], weight="w * 2"
+    )
     new = written(tmp_path / "out.npz")
     assert list(new) == ["x", "event", "w", "weight_positive"]
     assert new["weight_positive"].min() >= 0
@@ -48,8 +50,14 @@ def test_writes_positive_weights_of_the_same_sum_beside_everything(table: Table,
 def test_resampling_keeps_whole_events(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Table, "chunk_events", lambda *_: 700)
     given = next(open_table(table.sources[0]).chunks(chunk_events=N_EVENTS))
-    done = make_positive_file(
-        reweighter(), table, tmp_path / "out.npz", features=["x"], weight="w", resample=True, seed=3
+    done = positive_files(
+        table.sources[0],
+        reweighter=reweighter(),
+        output=tmp_path / "out.npz",
+        features=["x"],
+        weight="w",
+        resample=True,
+        random_state=3,
     )
     chunks = list(open_table(tmp_path / "out.npz").chunks())
     new = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
@@ -61,8 +69,13 @@ def test_resampling_keeps_whole_events(table: Table, tmp_path: Path, monkeypatch
 
 
 def test_selection_limits_fit_and_file(table: Table, tmp_path: Path) -> None:
-    done = make_positive_file(
-        reweighter(), table, tmp_path / "out.npz", features=["x"], weight="w", selection="x > 0"
+    done = positive_files(
+        table.sources[0],
+        reweighter=reweighter(),
+        output=tmp_path / "out.npz",
+        features=["x"],
+        weight="w",
+        selection="x > 0",
     )
     new = written(tmp_path / "out.npz")
     assert done.n_written == len(new["x"]) < N_EVENTS
@@ -71,7 +84,14 @@ def test_selection_limits_fit_and_file(table: Table, tmp_path: Path) -> None:
 
 
 def test_members_are_written_beside_the_weight(table: Table, tmp_path: Path) -> None:
-    make_positive_file(reweighter(), table, tmp_path / "out.npz", features=["x"], weight="w", members=True)
+    positive_files(
+        table.sources[0],
+        reweighter=reweighter(),
+        output=tmp_path / "out.npz",
+        features=["x"],
+        weight="w",
+        members=True,
+    )
     new = written(tmp_path / "out.npz")
     assert list(new)[3:5] == ["weight_positive", "weight_positive_std"]
     members = np.array([new[f"weight_positive_member_{k}"] for k in range(4)])
@@ -94,8 +114,11 @@ def test_refuses_and_writes_nothing(
     table: Table, tmp_path: Path, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidInputError) as error:
-        make_positive_file(
-            reweighter(), table, tmp_path / "out.npz", **{"features": ["x"], "weight": "w", **options}
+        positive_files(
+            table.sources[0],
+            reweighter=reweighter(),
+            output=tmp_path / "out.npz",
+            **{"features": ["x"], "weight": "w", **options},
         )
     assert sentence in str(error.value)
     assert [path.name for path in tmp_path.iterdir()] == ["in.npz"]

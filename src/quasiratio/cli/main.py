@@ -1,7 +1,7 @@
 """The `quasiratio` command.
 
 Each command is a function in a file of its own that imports what it needs when it runs, so that
-`quasiratio --help` stays fast. To add one: write `cli/<name>.py` and register it below.
+`quasiratio --help` stays fast. To add one: write `cli/commands/<name>.py` and register it below.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from quasiratio.cli.commands.models import models_app
 from quasiratio.cli.commands.positive import positive
 from quasiratio.cli.commands.study import study
 from quasiratio.cli.one_sentence_errors import OneSentenceErrors
+from quasiratio.cli.options import NamedOnce
 
 __all__ = ["app"]
 
@@ -53,13 +54,13 @@ def quasiratio_command(
         typer.echo(context.get_help())
 
 
-app.command("demo")(demo)
-app.command("inspect")(inspect)
+app.command("demo", cls=NamedOnce)(demo)
+app.command("inspect", cls=NamedOnce)(inspect)
 app.add_typer(generate_app, name="generate")
-app.command("fit")(fit)
-app.command("apply")(apply)
-app.command("evaluate")(evaluate)
-app.command("positive")(positive)
-app.command("study")(study)
-app.command("export")(export)
+app.command("fit", cls=NamedOnce)(fit)
+app.command("apply", cls=NamedOnce)(apply)
+app.command("evaluate", cls=NamedOnce)(evaluate)
+app.command("positive", cls=NamedOnce)(positive)
+app.command("study", cls=NamedOnce)(study)
+app.command("export", cls=NamedOnce)(export)
 app.add_typer(models_app, name="models")

@@ -16,8 +16,7 @@ from typing import Any, NoReturn, TextIO
 import typer
 from typer.core import TyperGroup
 
-from quasiratio.cli.printable import printable
-from quasiratio.cli.warning_lines import warning_lines
+from quasiratio.cli.terminal import advised, printable, warning_lines
 from quasiratio.errors import QuasiratioError
 
 __all__ = ["OneSentenceErrors"]
@@ -64,14 +63,14 @@ class OneSentenceErrors(TyperGroup):
             with warning_lines(), _orderly_termination():
                 return super().invoke(ctx)
         except QuasiratioError as error:
-            _fail(str(error), _USAGE)
+            _fail(advised(error), _USAGE)
         except MemoryError:
             _fail(
                 "Got more events than fit into memory; expected fewer. Use fewer features or files.", _USAGE
             )
         except KeyboardInterrupt as error:
             _drop_half_made(error)
-            _fail(str(error) or "Interrupted.", _INTERRUPTED)
+            _fail(advised(error) or "Interrupted.", _INTERRUPTED)
         except SystemExit as error:
             _drop_half_made(error)
             raise

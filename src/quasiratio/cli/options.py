@@ -1,17 +1,31 @@
-"""Options that several commands share, each written once."""
+"""Options that several commands share, each written once, and options with two names.
+
+Hyperparameters have the names of Python, `--n-members` for `n_members`. The short names of old, `--members`, mean the
+same; whoever gives both is asked which one is meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
+from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 __all__ = [
+    "ACTIVATIONS",
+    "LOSSES",
+    "METHODS",
+    "TUNE_LOSSES",
     "AllowLarge",
     "Features",
     "Json",
+    "NamedOnce",
     "Quiet",
     "ReferenceWeight",
     "Selection",
@@ -19,9 +33,19 @@ __all__ = [
     "Tree",
     "Weight",
     "choices",
+    "listed",
+    "named",
     "split_files",
     "split_list",
 ]
+
+METHODS, LOSSES, ACTIVATIONS = (
+    tuple(name for name in registry.built_in if name not in getattr(registry, "other_fits", ()))
+    for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
+)
+"""Our own of the registries, for texts of help; those of others are found when they are named."""
+TUNE_LOSSES = ("pare", "lsif")
+_NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[
     list[str] | None,
@@ -53,6 +77,41 @@ AllowLarge = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+
+
+class NamedOnce(TyperCommand):
+    """A command that knows under which of its names an option was given, and refuses two of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's context
+        """Note the names in use, then parse as usual."""
+        words = [word.partition("=")[0] for word in args[: args.index("--") if "--" in args else None]]
+        named: dict[str, str] = {}
+        for parameter in self.params:
+            used = [name for name in parameter.opts if name.startswith("--") and name in words]
+            if len(used) > 1:
+                msg = f"Got both {used[0]} and {used[1]}, which mean the same; expected one of them. Leave one out."
+                raise typer.BadParameter(msg, ctx=ctx)
+            if used and parameter.name is not None:
+                named[parameter.name] = used[0]
+        ctx.meta[_NAMED] = named
+        return super().parse_args(ctx, args)
+
+
+def named(context: typer.Context, parameter: str) -> str:
+    """Return the option by the name under which it was given, else by its first long one."""
+    names: dict[str, str] = context.meta.get(_NAMED, {})
+    options = next(one.opts for one in context.command.params if one.name == parameter)
+    return names.get(parameter) or next((name for name in options if name.startswith("--")), options[-1])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a sentence.
+
+    Example:
+        >>> listed(["none", "coefficients", "all"])
+        'none, coefficients or all'
+    """
+    return " or ".join([", ".join(names[:-1]), *names[-1:]] if len(names) > 1 else names)
 
 
 def choices(*names: str) -> Callable[[], list[str]]:

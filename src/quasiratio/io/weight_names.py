@@ -69,6 +69,7 @@ def require_named_weight(table: Table, weight: str | Expression | None) -> None:
         listed = ", ".join(repr(name) for name in found[:3]) + (", ..." if len(found) > 3 else "")
         msg = (
             f"Got no weight for {table.label!r}, which has the column{'s' if len(found) > 1 else ''} {listed}; "
-            f"expected the weight to be named. Give weight={found[0]!r}, or weight='1' for unweighted events."
+            "expected the weight to be named."
         )
-        raise InvalidInputError(msg)
+        advice = f"Add `weight={found[0]!r}`, or `weight='1'` for unweighted events."
+        raise InvalidInputError(msg, advice=advice)

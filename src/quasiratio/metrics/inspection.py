@@ -54,8 +54,8 @@ def inspect_samples(reference: WeightedSample, target: WeightedSample | None = N
     Example:
         >>> rng = np.random.default_rng(0)
         >>> reference, target = (WeightedSample(rng.normal(mean, 1.0, 5000)) for mean in (0.0, 0.5))
-        >>> inspect_samples(reference, target).recommendation.options
-        '--method direct --loss bce'
+        >>> inspect_samples(reference, target).recommendation.method
+        'direct'
     """
     first = _inspected(reference, "reference" if target is not None else "sample")
     if target is None:

@@ -34,16 +34,6 @@ class Recommendation:
     reason: str
     cautions: tuple[str, ...]
 
-    @property
-    def options(self) -> str:
-        """What to write on the command line.
-
-        Example:
-            >>> Recommendation("direct", "bce", "no weight is negative", ()).options
-            '--method direct --loss bce'
-        """
-        return f"--method {self.method}" + (f" --loss {self.loss}" if self.loss else "")
-
 
 def recommend_method(
     reference: WeightDiagnostics, target: WeightDiagnostics, overlaps: Sequence[FeatureOverlap] = ()
@@ -61,8 +51,8 @@ def recommend_method(
     Example:
         >>> from quasiratio.metrics import weight_diagnostics
         >>> signed = weight_diagnostics([1.0, 1.0, 1.0, -1.0] * 1000)
-        >>> recommend_method(weight_diagnostics([1.0] * 4000), signed).options
-        '--method sign-resolved'
+        >>> recommend_method(weight_diagnostics([1.0] * 4000), signed).method
+        'sign-resolved'
     """
     samples = {"reference": reference, "target": target}
     cautions = tuple(_cautions(samples, overlaps))
@@ -81,7 +71,7 @@ def _cautions(samples: dict[str, WeightDiagnostics], overlaps: Sequence[FeatureO
         if weights.effective_size < _FEW_EFFECTIVE_EVENTS:
             found.append(
                 f"The {role} has an effective size of {weights.effective_size:.4g} events only; fit an ensemble "
-                "(--members 8) and look at its spread."
+                "(`n_members=8`) and look at its spread."
             )
         if weights.mixture_coefficient > _STRONG_CANCELLATION:
             found.append(

@@ -1,1 +1,36 @@
-"""What a command does with files, callable from Python."""
+"""What a command does with files, callable from Python: read, check, work, and write all or nothing.
+
+What to use when:
+
+- `inspect_files`: what samples are like, and which method suits them, before anything is trained.
+- `fit_files`: the ratio of two samples, as a model in a directory; an interrupted fit can go on.
+- `apply_files`: copy a file of any length with the ratio and the new weight of every event.
+- `evaluate_files`: does the reweighted reference look like the target? A report with figures and numbers.
+- `positive_files`: copy a file with positive weights that have the same expectations.
+- `demo_files`: four methods on a pair of samples whose exact ratio is known.
+
+Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, and patterns; weights and selections are
+expressions of columns. Each returns a frozen result. Files that are there are kept unless `overwrite=True`.
+"""
+
+from quasiratio.workflows.apply_files import AppliedFiles, apply_files
+from quasiratio.workflows.demo_files import DemoFiles, demo_files
+from quasiratio.workflows.evaluate_files import EvaluatedFiles, evaluate_files
+from quasiratio.workflows.fit_files import FittedFiles, fit_files
+from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
+from quasiratio.workflows.positive_files import PositiveFiles, positive_files
+
+__all__ = [
+    "AppliedFiles",
+    "DemoFiles",
+    "EvaluatedFiles",
+    "FittedFiles",
+    "InspectedFiles",
+    "PositiveFiles",
+    "apply_files",
+    "demo_files",
+    "evaluate_files",
+    "fit_files",
+    "inspect_files",
+    "positive_files",
+]

@@ -1,34 +1,208 @@
-"""A model applied to a file of any length: events pass through in chunks, and all columns are kept."""
+"""A model applied to files of any length: events pass through in chunks, and all columns are kept."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning, QuasiratioWarning, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
-from quasiratio.estimators.fingerprint import SeenEvents
-from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
-from quasiratio.io import Expression, Table, create_table, parse_expression
+from quasiratio.estimators.fit_check import FitCheck
+from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.io import Table, create_table, parse_expression
 from quasiratio.io.weight_names import require_named_weight
-from quasiratio.sample import WeightedSample
-from quasiratio.wording import shortened
-from quasiratio.workflows.applied_model import AppliedModel, NewColumns
-from quasiratio.workflows.feature_ranges import RangeCount
-from quasiratio.workflows.weight_sums import WeightSums
+from quasiratio.outputs import output_file
+from quasiratio.progress import ShowEvents
+from quasiratio.wording import feature_line, percent, shortened
+from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
+from quasiratio.workflows.ratio_stream import NewColumns, RatioStream
+from quasiratio.workflows.running_counts import OutsideRange, RangeCount, WeightSums
+from quasiratio.workflows.sample_files import Files, SampleFiles, require_weight
 
-__all__ = ["AppliedModel", "NewColumns", "apply_to_file"]
-
-Progress = Callable[[int, int], None]
+__all__ = ["AppliedFiles", "apply_files", "apply_to_table"]
 
 
-def apply_to_file(
+@dataclass(frozen=True)
+class AppliedFiles:
+    """What was written.
+
+    Attributes:
+        path: The new file.
+        source: The events that were read, for people.
+        weight: Expression of the weight before; one where there is none.
+        n_events: Events written.
+        columns: The columns that were added.
+        before: Sums of the weights as they were.
+        after: Sums of the new weights.
+        ratio_range: Smallest and largest ratio.
+        n_nonpositive: Events where the estimated reference density is zero or negative.
+        n_infinite: Events whose ratio is infinite or undefined, as that density is zero; the sums of the new
+            weights and the range of ratios leave them out.
+        outside: Events outside the training range, feature by feature; empty where it is not known.
+        n_unselected: Events that the selection of the fit would have left out.
+        share_seen: Estimated share of the events that the model was trained on, and predicts nevertheless (see
+            `DataFingerprint.share_seen`); zero for a `Reweighter` with folds.
+        fit_check: What the fit thought of itself.
+    """
+
+    path: Path
+    source: str
+    weight: str | None
+    n_events: int
+    columns: tuple[str, ...]
+    before: WeightSums
+    after: WeightSums
+    ratio_range: tuple[float, float]
+    n_nonpositive: int
+    n_infinite: int
+    outside: tuple[OutsideRange, ...]
+    n_unselected: int
+    share_seen: float
+    fit_check: FitCheck
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers by name."""
+        return {
+            "output": str(self.path),
+            "n_events": self.n_events,
+            "columns": self.columns,
+            "weight": self.weight,
+            "before": self.before.as_dict(),
+            "after": self.after.as_dict(),
+            "ratio_range": self.ratio_range,
+            "n_nonpositive_reference": self.n_nonpositive,
+            "n_infinite_ratios": self.n_infinite,
+            "n_outside_selection_of_fit": self.n_unselected,
+            "share_seen_in_training": self.share_seen,
+            "outside_training_range": {feature.name: feature.outside for feature in self.outside},
+            "fit_check": self.fit_check.status,
+        }
+
+    def warnings(self) -> list[QuasiratioWarning]:
+        """Return what a user should know before using the new weights."""
+        found: list[QuasiratioWarning] = []
+        notable = [str(feature) for feature in self.outside if feature.is_notable]
+        if notable:
+            msg = (
+                f"Values lie outside the range of the training data: {', '.join(notable)}. The ratio is "
+                "extrapolated there; check units and selection."
+            )
+            found.append(SupportWarning(msg))
+        if self.n_unselected:
+            msg = (
+                f"{percent(self.n_unselected / self.n_events)} of the events do not pass the selection of the fit. The "
+                "ratio is extrapolated there; apply the same selection."
+            )
+            found.append(SupportWarning(msg))
+        if self.n_infinite:
+            msg = (
+                f"The ratio of {self.n_infinite} of {self.n_events} events ({percent(self.n_infinite / self.n_events)}) is "
+                "infinite or undefined, as the estimated reference density is zero there. It is written as it comes "
+                "out; leave these events out."
+            )
+            found.append(NegativeDensityWarning(msg))
+        if self.n_nonpositive:
+            msg = (
+                f"The estimated reference density is zero or negative for {self.n_nonpositive} of {self.n_events} "
+                f"events ({percent(self.n_nonpositive / self.n_events)}); their ratio is written as it comes out, and may "
+                "be large."
+            )
+            found.append(NegativeDensityWarning(msg))
+        return found
+
+
+def apply_files(
+    model: RatioEstimator | Reweighter | str | os.PathLike[str],
+    files: Files,
+    output: str | os.PathLike[str],
+    *,
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
+    selection: str | None = None,
+    tree: str | None = None,
+    allow_large: bool = False,
+    ratio_name: str = "ratio",
+    weight_name: str = "weight_reweighted",
+    members: bool = False,
+    compression: Any = "auto",  # noqa: ANN401 - what `create_table` takes
+    overwrite: bool = False,
+    say: Callable[[str], None] | None = None,
+    progress: ShowEvents | None = None,
+) -> AppliedFiles:
+    """Copy events to a new file with two more columns, the ratio and weight times ratio, as `quasiratio apply` does.
+
+    Memory does not grow with the file. Nothing is left behind if anything fails.
+
+    Args:
+        model: Directory of a model, or a fitted ratio estimator or reweighter.
+        files: Events to reweight.
+        output: The new file; its suffix says the format, and `out.root:tree` the tree.
+        features: The features of the model, in the order of the fit, where the columns have other names.
+        weight: Expression of the weight before; that of the fit's reference when left out.
+        selection: Events to write; all when left out.
+        tree: Tree of ROOT files, where the path names none.
+        allow_large: Read small files that unpack to gigabytes.
+        ratio_name: Name of the ratio's column.
+        weight_name: Name of the new weight's column.
+        members: Add the spread of the members and the ratio of each; needs an ensemble.
+        compression: As for `quasiratio.io.create_table`.
+        overwrite: Replace a file that is there.
+        say: Called with lines for people: the features in use.
+        progress: Called after each chunk with the events done and the events at most.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import quasiratio as qr
+        >>> from quasiratio.io import open_table
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(np.repeat([0.0, 0.5], 2000), 1.0), np.repeat([0, 1], 2000)
+        >>> model = qr.DirectRatio(max_steps=100, random_state=0).fit({"x": X}, y)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/in.npz", x=X[:2000], w=np.ones(2000))
+        ...     done = qr.workflows.apply_files(model, f"{directory}/in.npz", f"{directory}/out.npz", weight="w")
+        ...     list(open_table(f"{directory}/out.npz").columns)
+        ['x', 'w', 'ratio', 'weight_reweighted']
+        >>> done.n_events, bool(abs(done.after.total / done.before.total - 1) < 0.01)
+        (2000, True)
+    """
+    out = output_file(os.fspath(output), overwrite=overwrite)
+    if isinstance(model, RatioEstimator | Reweighter):
+        loaded = LoadedModel(Path(), model, FitNotes())
+    else:
+        loaded = load_ratio_model(model)
+    table = SampleFiles(files, tree=tree, allow_large=allow_large).open()
+    names = list(features or loaded.features)
+    if features is None:
+        loaded.require_features(table)
+    weight = weight or loaded.notes.reference.weight
+    require_weight(table, weight)
+    if say is not None:
+        say(feature_line(names))
+    about = {"model": str(loaded.path)} if loaded.path.name else {}
+    return apply_to_table(
+        loaded.estimator,
+        table,
+        out.path,
+        features=names,
+        weight=weight,
+        selection=selection,
+        names=NewColumns(ratio_name, weight_name),
+        members=members,
+        ranges=dict(zip(names, loaded.ranges.values(), strict=True)),
+        fit_selection=loaded.notes.selection,
+        tree=out.tree_like(table.sources[0], table.files[0].path),
+        compression=compression,
+        metadata={"quasiratio": {**about, "weight": weight, "selection": selection}},
+        progress=progress,
+    )
+
+
+def apply_to_table(
     model: RatioEstimator | Reweighter,
     table: Table,
     output: str | os.PathLike[str],
@@ -43,16 +217,14 @@ def apply_to_file(
     tree: str = "events",
     compression: Any = "auto",  # noqa: ANN401 - what `create_table` takes
     metadata: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> AppliedModel:
-    """Write a copy of `table` with the ratio and the new weight of every event.
-
-    Memory does not grow with the file. Nothing is left behind if anything fails.
+    progress: ShowEvents | None = None,
+) -> AppliedFiles:
+    """Write a copy of an open table, as `apply_files` does, with everything said that it finds out.
 
     Args:
         model: A fitted ratio estimator or reweighter.
         table: Events to reweight.
-        output: The new file; its suffix says the format.
+        output: The new file; its suffix says the format. A file that is there is replaced.
         features: The features of the model, in the order of the fit.
         weight: Expression of the weight before; one when left out, if no column is named like a weight.
         selection: Events to write; all when left out.
@@ -64,25 +236,9 @@ def apply_to_file(
         compression: As for `create_table`.
         metadata: Stored beside the events.
         progress: Called after each chunk with the events done and the events at most.
-
-    Example:
-        >>> import tempfile
-        >>> import quasiratio as qr
-        >>> from quasiratio.io import open_table
-        >>> rng = np.random.default_rng(0)
-        >>> X, y = rng.normal(np.repeat([0.0, 0.5], 2000), 1.0), np.repeat([0, 1], 2000)
-        >>> model = qr.DirectRatio(max_steps=100, random_state=0).fit({"x": X}, y)
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     np.savez(f"{directory}/in.npz", x=X[:2000], w=np.ones(2000))
-        ...     table = open_table(f"{directory}/in.npz")
-        ...     done = apply_to_file(model, table, f"{directory}/out.npz", features=["x"], weight="w")
-        ...     list(open_table(f"{directory}/out.npz").columns)
-        ['x', 'w', 'ratio', 'weight_reweighted']
-        >>> done.n_events, bool(abs(done.after.total / done.before.total - 1) < 0.01)
-        (2000, True)
     """
     names = names or NewColumns()
-    stream = _Stream(
+    stream = RatioStream(
         model,
         list(features),
         parse_expression(weight) if weight else None,
@@ -105,153 +261,25 @@ def apply_to_file(
                 progress(n_read, table.n_events)
         if n_read == 0:
             raise _nothing_left(table, selection)
-    done = stream.result()
+    done = AppliedFiles(
+        path=Path(output),
+        source=table.label,
+        weight=weight,
+        n_events=stream.before.n_events,
+        columns=tuple(stream.new_columns),
+        before=stream.before,
+        after=stream.after,
+        ratio_range=(float(stream.lowest), float(stream.highest)),
+        n_nonpositive=stream.n_nonpositive,
+        n_infinite=stream.n_infinite,
+        outside=stream.ranges.result(),
+        n_unselected=stream.n_unselected,
+        share_seen=stream.seen.share,
+        fit_check=model.fit_check_,
+    )
     for warning in done.warnings():
-        warnings.warn(warning, stacklevel=2)
+        warnings.warn(warning, stacklevel=3)
     return done
-
-
-@dataclass
-class _Stream:
-    """Chunks in, chunks with more columns out, and the sums over all of them."""
-
-    model: RatioEstimator | Reweighter
-    features: list[str]
-    weight: Expression | None
-    fit_selection: Expression | None
-    names: NewColumns
-    members: bool
-    ranges: RangeCount
-
-    def __post_init__(self) -> None:
-        self.before, self.after = WeightSums(), WeightSums()
-        self.n_nonpositive = self.n_unselected = self.n_infinite = 0
-        self.lowest, self.highest = np.inf, -np.inf
-        self.seen, self.out_of_fold = SeenEvents(), predicts_unseen(self.model)
-        self.new_columns = [self.names.ratio, self.names.weight]
-        if self.members:
-            n_members = self.model.n_members
-            if n_members < 2:
-                msg = (
-                    "Got a request for the members of a model that is no ensemble; expected one with at least two. "
-                    "Fit again with n_members=8, or leave the members out."
-                )
-                raise InvalidInputError(msg)
-            self.new_columns += self.names.of_members(n_members)
-
-    def require_usable(self, table: Table) -> None:
-        """Raise unless the table has what is needed, and not yet what is added."""
-        table.require_numbers([*self.features, *self._expression_names(self.weight)])
-        taken = [name for name in self.new_columns if name in table.columns]
-        if taken or len(set(self.new_columns)) < len(self.new_columns):
-            shown = ", ".join(repr(name) for name in taken or self.new_columns)
-            msg = (
-                f"Got {shown} as new columns, but {table.label!r} has such a column or they are the same; expected "
-                "names that are free. Choose others with --ratio-name and --weight-name."
-            )
-            raise InvalidInputError(msg)
-
-    def read_columns(self, table: Table) -> list[str]:
-        """Return all columns, and the elements such as `jet_pt[0]` that are used."""
-        used = [*self.features, *self._expression_names(self.weight)]
-        known = [name for name in self._expression_names(self.fit_selection) if name in table.columns]
-        if len(known) < len(self._expression_names(self.fit_selection)):
-            self.fit_selection = None  # it needs columns that this file does not have
-        return list(dict.fromkeys([*table.columns, *used]))
-
-    @staticmethod
-    def _expression_names(expression: Expression | None) -> tuple[str, ...]:
-        return () if expression is None else expression.names
-
-    def extended(self, chunk: Mapping[str, Any], table: Table) -> dict[str, Any]:
-        """Return the columns of the file with ours beside them."""
-        n_events = len(next(iter(chunk.values())))
-        kept = {name: chunk[name] for name in table.columns if name in chunk}  # not what cannot be read
-        if n_events == 0:
-            return kept | dict.fromkeys(self.new_columns, np.empty(0))
-        matrix = np.empty((n_events, len(self.features)), dtype=np.float32)
-        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which the model refuses
-            for column, name in enumerate(self.features):
-                matrix[:, column] = chunk[name]
-        ratio, members = self._predicted(matrix)
-        weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
-        scale = self.model.scale_ if isinstance(self.model, Reweighter) else 1.0
-        with np.errstate(invalid="ignore"):  # a weight of zero times an infinite ratio
-            new_weights = scale * weights * ratio
-        self._count(matrix, weights, new_weights, ratio)
-        if self.fit_selection is not None:
-            self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
-        columns = [ratio, new_weights, *_spread(members)]
-        return kept | dict(zip(self.new_columns, columns, strict=True))
-
-    def _predicted(self, matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features)
-        if not self.out_of_fold:
-            self.seen += self.model.fingerprint_.seen(sample)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            if self.members:
-                ratio, members = self.model.predict_with_members(sample, members=True)
-            else:
-                ratio, members = self.model.predict_ratio(sample), np.empty((0, len(matrix)))
-        for warning in caught:  # what is counted over all chunks is not said for each
-            if isinstance(warning.message, NegativeDensityWarning) and warning.message.n_events:
-                self.n_nonpositive += warning.message.n_events
-            elif not (isinstance(warning.message, SupportWarning) and self.ranges.ranges):
-                warnings.warn(warning.message, stacklevel=2)
-        return ratio, members
-
-    @staticmethod
-    def _weights(expression: Expression, chunk: Mapping[str, Any], n_events: int) -> npt.NDArray[np.float64]:
-        weights = expression.evaluate(chunk, n_events).astype(np.float64)
-        n_bad = int(np.sum(~np.isfinite(weights)))
-        if n_bad:
-            msg = (
-                f"Got {n_bad} weights that are NaN or infinite from the expression {shortened(expression.text)!r}; expected "
-                "finite weights. Leave these events out with a selection."
-            )
-            raise InvalidInputError(msg)
-        return weights
-
-    def _count(
-        self,
-        matrix: npt.NDArray[np.float32],
-        weights: npt.NDArray[np.float64],
-        new_weights: npt.NDArray[np.float64],
-        ratio: npt.NDArray[np.float64],
-    ) -> None:
-        is_finite = np.isfinite(ratio)
-        n_infinite = int(len(ratio) - np.count_nonzero(is_finite))
-        if n_infinite:
-            self.n_infinite += n_infinite
-            new_weights, ratio = new_weights[is_finite], ratio[is_finite]
-        self.before.add(weights)
-        self.after.add(new_weights)
-        if len(ratio):
-            self.lowest, self.highest = min(self.lowest, ratio.min()), max(self.highest, ratio.max())
-        if self.ranges.ranges:
-            self.ranges.add(matrix)
-
-    def result(self) -> AppliedModel:
-        """Return the sums over all chunks."""
-        return AppliedModel(
-            self.before.n_events,
-            tuple(self.new_columns),
-            self.before,
-            self.after,
-            (float(self.lowest), float(self.highest)),
-            self.n_nonpositive,
-            self.n_infinite,
-            self.ranges.result(),
-            self.n_unselected,
-            self.seen.share,
-        )
-
-
-def _spread(members: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
-    if len(members):
-        yield members.std(axis=0, ddof=1)
-        yield from members
 
 
 def _nothing_left(table: Table, selection: str | None) -> InvalidInputError:

@@ -1,10 +1,11 @@
-"""A file with negative weights, copied with positive ones beside them."""
+"""A sample with negative weights, copied with positive ones beside them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,38 @@ import numpy as np
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.positive_report import PositiveReport
-from quasiratio.io import Table, create_table, parse_expression, read_sample
+from quasiratio.io import create_table, parse_expression, read_sample
 from quasiratio.metrics import ClosureResult, closure
+from quasiratio.outputs import output_file
+from quasiratio.progress import ShowEvents
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import feature_line
+from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
-__all__ = ["PositiveFile", "make_positive_file"]
+__all__ = ["PositiveFiles", "positive_files"]
 
 _N_BINS = 50
 
 
 @dataclass(frozen=True)
-class PositiveFile:
+class PositiveFiles:
     """What was written.
 
     Attributes:
+        path: The new file.
+        source: The events that were read, for people.
+        features: Columns whose expectations are kept.
+        weight: Expression of the signed weight.
         report: What happened to the weights.
         closure: The sample with the new weights (as `reference`) against the signed one (as `target`); they
             are the same events, so that a chi-squared well below one per bin is what to expect.
         n_written: Events in the new file.
     """
 
+    path: Path
+    source: str
+    features: tuple[str, ...]
+    weight: str
     report: PositiveReport
     closure: ClosureResult
     n_written: int
@@ -40,6 +53,9 @@ class PositiveFile:
         """Return the numbers by name."""
         rows = self.closure.table(include_reference=True)
         return {
+            "output": str(self.path),
+            "features": list(self.features),
+            "weight": self.weight,
             **asdict(self.report),
             "gain": self.report.gain,
             "gain_with_training": self.report.gain_with_training,
@@ -48,52 +64,69 @@ class PositiveFile:
         }
 
 
-def make_positive_file(
-    reweighter: PositiveReweighter,
-    table: Table,
+def positive_files(
+    files: Files,
     output: str | os.PathLike[str],
     *,
-    features: Sequence[str],
     weight: str,
+    features: Sequence[str] | None = None,
     selection: str | None = None,
+    tree: str | None = None,
+    allow_large: bool = False,
     weight_name: str = "weight_positive",
     members: bool = False,
     resample: bool = False,
-    seed: int = 0,
-    tree: str = "events",
-    progress: Callable[[int, int], None] | None = None,
-) -> PositiveFile:
-    """Fit on the events of a table, and write them with their new weights.
+    reweighter: PositiveReweighter | None = None,
+    random_state: int = 0,
+    overwrite: bool = False,
+    say: Callable[[str], None] | None = None,
+    progress: ShowEvents | None = None,
+) -> PositiveFiles:
+    """Copy events to a new file with a weight that is positive, as `quasiratio positive` does.
+
+    Features and weights must fit into memory, the rest need not. Only expectations of the features are protected:
+    give all that matter.
 
     Args:
-        reweighter: An unfitted reweighter.
-        table: Events with signed weights; features and weights must fit into memory, the rest need not.
-        output: The new file; its suffix says the format.
-        features: Columns whose expectations are kept.
+        files: Events with signed weights.
+        output: The new file; its suffix says the format, and `out.root:tree` the tree.
         weight: Expression of the signed weight.
+        features: Columns whose expectations are kept; every numeric column but weights and identifiers.
         selection: Events to use and to write; all when left out.
+        tree: Tree of ROOT files, where the path names none.
+        allow_large: Read small files that unpack to gigabytes.
         weight_name: Name of the new column.
         members: Add `<weight_name>_std`, the spread of the members at each event, and the weight of each,
             `<weight_name>_member_0`, `_1`, ... Errors of sums come from the latter: fill every histogram once per
             member, and take the spread of its bins.
         resample: Write the events that `PositiveReweighter.resample` keeps, instead of all.
-        seed: Seed of the resampling.
-        tree: Name of the tree, for ROOT files.
+        reweighter: An unfitted reweighter; that of the defaults with this `random_state` when left out.
+        random_state: Seed of the resampling.
+        overwrite: Replace a file that is there.
+        say: Called with lines for people: the features in use.
         progress: Called after each chunk with the events done and the events at most.
 
     Example:
         >>> import tempfile
+        >>> import quasiratio as qr
         >>> from quasiratio.io import open_table
         >>> rng = np.random.default_rng(0)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     np.savez(f"{directory}/in.npz", x=rng.normal(size=4000), w=rng.choice([1.0, 1.0, 1.0, -1.0], 4000))
-        ...     done = make_positive_file(
-        ...         PositiveReweighter(max_steps=100, random_state=0), open_table(f"{directory}/in.npz"),
-        ...         f"{directory}/out.npz", features=["x"], weight="w",
+        ...     done = qr.workflows.positive_files(
+        ...         f"{directory}/in.npz", f"{directory}/out.npz", weight="w", features=["x"],
+        ...         reweighter=qr.PositiveReweighter(max_steps=100, random_state=0),
         ...     )
         ...     bool(next(open_table(f"{directory}/out.npz").chunks())["weight_positive"].min() >= 0)
         True
     """
+    out = output_file(os.fspath(output), overwrite=overwrite)
+    reweighter = reweighter if reweighter is not None else PositiveReweighter(random_state=random_state)
+    files_of_sample = SampleFiles(files, weight, selection, tree, allow_large)
+    table = files_of_sample.open()
+    chosen = chosen_features(features, [files_of_sample], [table])
+    if say is not None:
+        say(feature_line(chosen))
     if members and (resample or reweighter.n_members < 2):
         msg = (
             "Got a request for the weights of the members of "
@@ -109,21 +142,21 @@ def make_positive_file(
     if taken:
         msg = (
             f"Got {taken[0]!r} as the new column, but {table.label!r} has such a column; expected a name that is "
-            "free. Choose another weight_name."
+            "free."
         )
-        raise InvalidInputError(msg)
+        raise InvalidInputError(msg, advice="Choose another with `weight_name`.")
     metadata = {"quasiratio": {"weight": weight}}
     new_file = create_table(
-        output, tree=tree, inputs=[table], metadata=metadata
+        out.path, tree=out.tree_like(table.sources[0], table.files[0].path), inputs=[table], metadata=metadata
     )  # checks names, writes nothing
-    sample = read_sample(table, features=features, weight=weight, selection=selection)
+    sample = read_sample(table, features=chosen, weight=weight, selection=selection)
     sample.require_positive_sum("sample")
     reweighter.fit(sample, sample.weights)
     after = WeightedSample(sample, np.asarray(reweighter.predict_weights(sample, sample.weights)))
     agreement = closure(after, {}, sample, n_bins=_N_BINS)
     kept, new_weights = np.ones(len(sample), dtype=bool), after.weights
     if resample:
-        drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(seed))
+        drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(random_state))
         kept = np.zeros(len(sample), dtype=bool)
         kept[drawn.kept] = True
         new_weights = np.zeros(len(sample))
@@ -145,4 +178,6 @@ def make_positive_file(
             n_read += n_events
             if progress is not None:
                 progress(n_read, table.n_events)
-    return PositiveFile(reweighter.report_, agreement, int(kept.sum()))
+    return PositiveFiles(
+        out.path, table.label, tuple(chosen), weight, reweighter.report_, agreement, int(kept.sum())
+    )

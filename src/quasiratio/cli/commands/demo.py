@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.output_directory import create_output_directory, output_directory, publish_directory
-from quasiratio.cli.repeat_command import repeat_command
+from quasiratio.cli.options import named
+from quasiratio.cli.terminal import repeat_command
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from quasiratio.cli.demo_run import DemoResult
+    from quasiratio.workflows.demo_files import DemoResult
 
 __all__ = ["demo"]
 
@@ -26,35 +25,44 @@ _MAX_SEED = 2**32 - 1
 def demo(
     context: typer.Context,
     output: Annotated[str, typer.Option("-o", "--output", help="Directory of report and figures.")] = "demo",
-    seed: Annotated[int, typer.Option(help="Seed of the samples and the fits.")] = 0,
-    events: Annotated[int, typer.Option(help="Training events per class, and test events.")] = 200_000,
-    steps: Annotated[int, typer.Option(hidden=True, help="Optimiser steps per fit.")] = 600,
+    random_state: Annotated[
+        int, typer.Option("--random-state", "--seed", help="Seed of the samples and the fits.")
+    ] = 0,
+    n_events: Annotated[
+        int, typer.Option("--n-events", "--events", help="Training events per class, and test events.")
+    ] = 200_000,
+    max_steps: Annotated[
+        int, typer.Option("--max-steps", "--steps", hidden=True, help="Optimiser steps per fit.")
+    ] = 600,
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
 ) -> None:
     """Compare four methods on a toy with negative density.
 
     Takes about a minute. Prints a table and writes report.html, and the figures closure and ratio as PNG and PDF.
     """
-    _require_between("--events", events, _MIN_EVENTS, _MAX_EVENTS)
-    _require_between("--seed", seed, 0, _MAX_SEED)
-    _require_between("--steps", steps, 1, 100_000)
-    directory = output_directory(output, command="demo", force=force)
+    _require_between(named(context, "n_events"), n_events, _MIN_EVENTS, _MAX_EVENTS)
+    _require_between(named(context, "random_state"), random_state, 0, _MAX_SEED)
+    _require_between(named(context, "max_steps"), max_steps, 1, 100_000)
 
     from rich.console import Console  # noqa: PLC0415 - keeps --help fast
 
-    from quasiratio.cli.demo_run import run_demo  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows import demo_files  # noqa: PLC0415
 
-    report = None if sys.stderr.isatty() else _report_fit
-    result = run_demo(events, seed=seed, max_steps=steps, report=report)
-    console = Console()
-    console.print(_table(result))
-    for note in result.notes:
-        console.print(f"Note: {note}", style="dim", highlight=False)
-    figures, report_path = _write(
-        result, directory, command=repeat_command(context), seed=seed, max_steps=steps
+    done = demo_files(
+        output,
+        n_events=n_events,
+        random_state=random_state,
+        max_steps=max_steps,
+        overwrite=force,
+        command=repeat_command(context),
+        fitted=None if sys.stderr.isatty() else _report_fit,
     )
-    console.print("Figures: " + ", ".join(str(path) for path in figures), highlight=False, soft_wrap=True)
-    console.print(f"Report: {report_path}", highlight=False, soft_wrap=True)
+    console = Console()
+    console.print(_table(done.result))
+    for note in done.result.notes:
+        console.print(f"Note: {note}", style="dim", highlight=False)
+    console.print("Figures: " + ", ".join(map(str, done.figures)), highlight=False, soft_wrap=True)
+    console.print(f"Report: {done.report}", highlight=False, soft_wrap=True)
 
 
 def _require_between(option: str, value: int, lowest: int, highest: int) -> None:
@@ -83,23 +91,3 @@ def _table(result: DemoResult) -> Table:
             "" if seconds is None else f"{seconds:.1f}",
         )
     return table
-
-
-def _write(
-    result: DemoResult, directory: Path, *, command: str, seed: int, max_steps: int
-) -> tuple[list[Path], Path]:
-    from quasiratio.atomic_files import scratch_directory  # noqa: PLC0415
-    from quasiratio.cli.demo_report import demo_pictures, demo_report  # noqa: PLC0415 - keeps --help fast
-    from quasiratio.plots import save_figure  # noqa: PLC0415
-    from quasiratio.report import write_report  # noqa: PLC0415
-
-    pictures = demo_pictures(result)
-    create_output_directory(directory.parent)
-    with scratch_directory(directory.parent) as workspace:
-        finished = workspace / "finished"
-        finished.mkdir()
-        drawn = [path for name, one in pictures.items() for path in save_figure(one.figure, finished / name)]
-        report = demo_report(result, pictures=pictures, command=command, seed=seed, max_steps=max_steps)
-        write_report(report, finished / "report.html")
-        publish_directory(finished, directory, command="demo")
-    return [directory / path.name for path in drawn], directory / "report.html"

@@ -16,14 +16,11 @@ from quasiratio.cli.options import (
     TargetWeight,
     Tree,
     Weight,
+    named,
     split_files,
     split_list,
 )
-from quasiratio.cli.output_directory import output_directory, require_output_name
-from quasiratio.cli.printing import Printer
-from quasiratio.cli.repeat_command import repeat_command
-from quasiratio.cli.samples import SampleFiles, feature_line
-from quasiratio.cli.seen_events import seen_line
+from quasiratio.cli.terminal import Printer, repeat_command, seen_line
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -50,7 +47,7 @@ def evaluate(
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
-    bins: Annotated[int, typer.Option(help="Bins of each observable.")] = 50,
+    n_bins: Annotated[int, typer.Option("--n-bins", "--bins", help="Bins of each observable.")] = 50,
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -60,50 +57,38 @@ def evaluate(
     Prints a verdict and a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
     fit unless options name others; events that the fit has not seen make the stronger test.
     """
-    if not 1 <= bins <= 10_000:
-        msg = f"Got --bins {bins}; expected a whole number from 1 to 10000."
+    if not 1 <= n_bins <= 10_000:
+        msg = f"Got {named(context, 'n_bins')} {n_bins}; expected a whole number from 1 to 10000."
         raise InvalidInputError(msg)
-    path = require_output_name(output, "directory")
-    if (path / "model.json").exists():
-        msg = (
-            f"Got the output directory {output!r}, which is a model; expected one for the report. "
-            "Choose another with -o."
-        )
-        raise InvalidInputError(msg)
-    directory = output_directory(path, command="evaluate", force=force)
 
-    from quasiratio.cli.evaluate_run import EvaluationInput, run_evaluation  # noqa: PLC0415 - keeps --help fast
-    from quasiratio.cli.loaded_model import load_ratio_model  # noqa: PLC0415
+    from quasiratio.workflows import evaluate_files  # noqa: PLC0415 - keeps --help fast
 
-    loaded = load_ratio_model(model)
-    notes = loaded.notes
-    chosen = selection or notes.selection
-    given = EvaluationInput(
-        loaded,
-        SampleFiles(
-            split_files(reference),
-            reference_weight or weight or notes.reference.weight,
-            chosen,
-            tree,
-            allow_large,
-        ),
-        SampleFiles(
-            split_files(target), target_weight or weight or notes.target.weight, chosen, tree, allow_large
-        ),
-        split_list(observables) or [],
-        bins,
-        repeat_command(context),
-    )
     printer = Printer(as_json=as_json, quiet=quiet)
-    printer.line(feature_line(loaded.features))
-    result, verdict, values = run_evaluation(given, directory)
-    printer.result(values)
+    done = evaluate_files(
+        model,
+        split_files(reference),
+        split_files(target),
+        output,
+        observables=split_list(observables) or [],
+        weight=weight,
+        reference_weight=reference_weight,
+        target_weight=target_weight,
+        selection=selection,
+        tree=tree,
+        allow_large=allow_large,
+        n_bins=n_bins,
+        overwrite=force,
+        command=repeat_command(context),
+        say=printer.line,
+    )
+    verdict = done.verdict
+    printer.result(done.values)
     printer.line(f"Verdict: {'undecided' if verdict.status == 'info' else verdict.status}")
     for reason in verdict.text.split("\n\n"):
         printer.paragraph(reason)
     printer.line("")
-    _print(printer, result)
-    printer.line(f"Report: {directory / 'report.html'}")
+    _print(printer, done.evaluation)
+    printer.line(f"Report: {done.path / 'report.html'}")
 
 
 def _print(printer: Printer, result: Evaluation) -> None:

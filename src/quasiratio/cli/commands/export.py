@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from quasiratio.cli.options import Json, Quiet
-from quasiratio.cli.output_file import output_file
-from quasiratio.cli.printing import Printer
+from quasiratio.cli.terminal import Printer
+from quasiratio.outputs import output_file
 
 __all__ = ["export"]
 
@@ -28,7 +28,7 @@ def export(
 
     Scaling, logarithms and ensemble average are inside the graph.
     """
-    path = output_file(output, force=force, suffixes=(".onnx",)).path
+    path = output_file(output, overwrite=force, suffixes=(".onnx",)).path
 
     from quasiratio.estimators.model_files import load_described  # noqa: PLC0415 - keeps --help fast
 

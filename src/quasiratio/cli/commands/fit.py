@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.options import (
+    ACTIVATIONS,
+    LOSSES,
+    METHODS,
+    TUNE_LOSSES,
     AllowLarge,
     Features,
     Json,
@@ -18,14 +22,18 @@ from quasiratio.cli.options import (
     Tree,
     Weight,
     choices,
+    listed,
+    named,
     split_files,
     split_list,
 )
-from quasiratio.cli.printing import Printer
+from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 if TYPE_CHECKING:
-    from quasiratio.cli.fit_run import FittedModel
+    from quasiratio.workflows import FittedFiles
 
 __all__ = ["fit"]
 
@@ -33,6 +41,7 @@ _YAML = (".yaml", ".yml")
 
 
 def fit(
+    context: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Argument(metavar="REF TARGET|CONFIG", help="Two samples, or one YAML file with everything."),
@@ -56,15 +65,13 @@ def fit(
     method: Annotated[
         str | None,
         typer.Option(
-            help="sign-resolved (default), rosmm, direct or auto.",
-            autocompletion=choices("sign-resolved", "rosmm", "direct", "auto"),
+            help=f"{listed((f'{METHODS[0]} (default)', *METHODS[1:]))}.", autocompletion=ESTIMATORS.methods
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help="Of --method direct: bce, mse, mlc, sqr, pare, revert or lsif.",
-            autocompletion=choices("bce", "mse", "mlc", "sqr", "pare", "revert", "lsif"),
+            help=f"Of --method direct: {listed(LOSSES)}.", autocompletion=lambda: list(REGISTERED_LOSSES)
         ),
     ] = None,
     tune: Annotated[
@@ -76,18 +83,31 @@ def fit(
     ] = None,
     tune_loss: Annotated[
         str | None,
-        typer.Option(help="Loss of the tuning: pare or lsif.", autocompletion=choices("pare", "lsif")),
-    ] = None,
-    members: Annotated[int | None, typer.Option(help="Networks in the ensemble.")] = None,
-    folds: Annotated[
-        int | None,
         typer.Option(
-            help="With 2 or more: as many models, so that each event gets one that has not seen it."
+            help=f"Loss of the tuning: {listed(TUNE_LOSSES)}.", autocompletion=choices(*TUNE_LOSSES)
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of every random number.")] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Optimiser steps; left out, length and strength follow from the data.")
+    n_members: Annotated[
+        int | None, typer.Option("--n-members", "--members", help="Networks in the ensemble.")
+    ] = None,
+    n_folds: Annotated[
+        int | None,
+        typer.Option(
+            "--n-folds",
+            "--folds",
+            help="With 2 or more: as many models, so that each event gets one that has not seen it.",
+        ),
+    ] = None,
+    random_state: Annotated[
+        int | None, typer.Option("--random-state", "--seed", help="Seed of every random number.")
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            "--max-steps",
+            "--steps",
+            help="Optimiser steps; left out, length and strength follow from the data.",
+        ),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
     reference_density: Annotated[
@@ -104,13 +124,15 @@ def fit(
     periodic: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of a training step.")] = None,
+    n_threads: Annotated[
+        int | None, typer.Option("--n-threads", "--threads", help="Threads of a training step.")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     hidden_layers: Annotated[
         str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
     ] = None,
     activation: Annotated[
-        str | None, typer.Option(help="silu, hardswish, relu, tanh, gelu or silu+hardswish.")
+        str | None, typer.Option(help=f"{', '.join(ACTIVATIONS)} or silu+hardswish.")
     ] = None,
     schedule: Annotated[str | None, typer.Option(help="cosine or constant.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before stopping.")] = None,
@@ -119,6 +141,10 @@ def fit(
     validation_fraction: Annotated[float | None, typer.Option(help="Share of events held out.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
     on_divergence: Annotated[str | None, typer.Option(help="warn or raise, if the risk runs away.")] = None,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULES", help="Modules with estimators, losses or activations of your own."),
+    ] = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print a commented YAML file with these options, and stop.")
     ] = False,
@@ -145,15 +171,15 @@ def fit(
         "loss": loss,
         "tune": tune,
         "tune_loss": tune_loss,
-        "members": members,
-        "folds": folds,
-        "seed": seed,
-        "steps": steps,
+        "n_members": n_members,
+        "n_folds": n_folds,
+        "random_state": random_state,
+        "max_steps": max_steps,
         "batch_size": batch_size,
         "reference_density": reference_density,
         "target_density": target_density,
         "periodic": split_list(periodic),
-        "threads": threads,
+        "n_threads": n_threads,
         "learning_rate": learning_rate,
         "hidden_layers": _widths(hidden_layers),
         "activation": activation,
@@ -164,24 +190,39 @@ def fit(
         "validation_fraction": validation_fraction,
         "device": device,
         "on_divergence": on_divergence,
+        "plugins": split_list(plugins),
     }
     path, samples = _samples(files or [], reference, target)
-    given = samples | {key: value for key, value in options.items() if value is not None}
+    given = samples | {
+        named(context, key).removeprefix("--").replace("-", "_"): value
+        for key, value in options.items()
+        if value is not None
+    }
 
     from quasiratio.cli.configuration import fit_configuration, partial_configuration  # noqa: PLC0415
 
     if print_config:
-        from quasiratio.cli.configuration_text import configuration_text  # noqa: PLC0415
+        from quasiratio.cli.fit_schema import configuration_text  # noqa: PLC0415
 
         typer.echo(configuration_text(partial_configuration(path, given)), nl=False)
         return
     configuration = fit_configuration(path, given)
 
-    from quasiratio.cli.fit_run import run_fit  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows import fit_files  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json, quiet=quiet)
-    fitted = run_fit(configuration, printer, resume=resume, force=force, allow_large=allow_large)
-    _print(printer, fitted)
+    fitted = fit_files(
+        **configuration.workflow_arguments(),
+        **configuration.estimator_parameters(),
+        allow_large=allow_large,
+        resume=resume,
+        overwrite=force,
+        say=printer.line,
+        quiet=printer.quiet,
+    )
+    printer.result(fitted.as_dict())
+    for line in _lines(fitted):
+        printer.line(line)
 
 
 def _samples(
@@ -217,7 +258,32 @@ def _widths(text: str | None) -> list[int] | None:
         raise InvalidInputError(msg) from None
 
 
-def _print(printer: Printer, fitted: FittedModel) -> None:
-    printer.result(fitted.as_dict())
-    for line in fitted.lines():
-        printer.line(line)
+def _lines(fitted: FittedFiles) -> list[str]:
+    """Return the result for people; a ratio that should not be used says so first."""
+    from quasiratio.estimators.densities import density_lines  # noqa: PLC0415 - keeps --help fast
+
+    check, first = fitted.estimator.fit_check_, fitted.parts[0]
+    lines = [str(check)] if check.status == "failed" else []
+    for number, part in enumerate(fitted.parts):
+        fold = f"Fold {number}: " if fitted.has_folds else ""
+        lines += [fold + line for line in _training_lines(part)]
+    angles = getattr(first, "periodic_features_", [])
+    if angles:
+        lines.append(f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)")
+    lines += density_lines(first.reference_density_, first.target_density_)
+    if check.status != "failed":
+        lines.append(str(check))
+    return [*lines, f"Fitted in {fitted.seconds:.1f} s.", f"Model: {fitted.path}"]
+
+
+def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
+    """Say how a ratio estimator was trained."""
+    import numpy as np  # noqa: PLC0415 - keeps --help fast
+
+    report = getattr(part, "report_", None)
+    if report is not None:
+        return str(report).splitlines()
+    loss = float(np.nanmean(part.history_.kept_loss))
+    return [
+        f"{part.trials_} {part.history_.n_steps} steps, validation loss {loss:.5f} of the state that was kept."
+    ]

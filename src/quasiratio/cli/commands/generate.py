@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from quasiratio.cli.options import Json, Quiet
-from quasiratio.cli.output_file import output_file
-from quasiratio.cli.printing import Printer
+from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.outputs import output_file
 from quasiratio.progress import progress_display
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def gg_hh(
     command goes on from there.
     """
     printer = Printer(as_json=json, quiet=quiet)
-    out = output_file(output, force=force)
+    out = output_file(output, overwrite=force)
     path = out.path
     couplings, cuts = _couplings(wilson, alpha_s), _cuts(pt_cuts)
 

@@ -18,8 +18,8 @@ from quasiratio.cli.options import (
     split_files,
     split_list,
 )
-from quasiratio.cli.printing import Printer
-from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
+from quasiratio.cli.terminal import Printer, in_options
+from quasiratio.wording import feature_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,23 +47,22 @@ def inspect(
 
     Files are .root (file.root:tree), .parquet or .npz.
     """
-    from quasiratio.metrics import inspect_samples  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows import inspect_files  # noqa: PLC0415 - keeps --help fast
 
-    samples = [SampleFiles(split_files(reference), reference_weight or weight, selection, tree, allow_large)]
-    if target is not None:
-        samples.append(
-            SampleFiles(split_files(target), target_weight or weight, selection, tree, allow_large)
-        )
-    tables = [sample.open() for sample in samples]
-    names = chosen_features(split_list(features), samples, tables)
-    result = inspect_samples(
-        *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
+    found = inspect_files(
+        split_files(reference),
+        None if target is None else split_files(target),
+        features=split_list(features),
+        weight=weight,
+        reference_weight=reference_weight,
+        target_weight=target_weight,
+        selection=selection,
+        tree=tree,
+        allow_large=allow_large,
     )
     printer = Printer(as_json=as_json)
-    printer.result(
-        {"files": [list(table.sources) for table in tables], "features": names, **result.as_dict()}
-    )
-    _print(printer, result, names)
+    printer.result(found.as_dict())
+    _print(printer, found.inspection, found.features)
 
 
 def _print(printer: Printer, result: Inspection, names: Sequence[str]) -> None:
@@ -84,8 +83,10 @@ def _print(printer: Printer, result: Inspection, names: Sequence[str]) -> None:
     if result.n_shared:
         printer.line(f"Note: {result.n_shared} target events have the features of a reference event.")
     for caution in result.recommendation.cautions:
-        printer.line(f"Note: {caution}")
-    printer.line(f"Recommended: {result.recommendation.options}, because {result.recommendation.reason}.")
+        printer.line(f"Note: {in_options(caution)}")
+    chosen = result.recommendation
+    options = f"--method {chosen.method}" + (f" --loss {chosen.loss}" if chosen.loss else "")
+    printer.line(f"Recommended: {options}, because {chosen.reason}.")
 
 
 def _sample_rows(samples: Sequence[SampleInspection]) -> list[list[str]]:

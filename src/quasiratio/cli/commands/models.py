@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quasiratio.cli.options import Json
-from quasiratio.cli.printing import Printer
+from quasiratio.cli.terminal import Printer
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
@@ -40,7 +40,7 @@ def show(
 
 
 def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict[str, Any]) -> None:
-    from quasiratio.cli.fit_notes import fit_notes  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows.fitted_model import fit_notes  # noqa: PLC0415 - keeps --help fast
 
     estimator = plain["estimator"]
     notes = fit_notes(content.notes, str(path))

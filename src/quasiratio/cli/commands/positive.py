@@ -15,21 +15,22 @@ from quasiratio.cli.options import (
     Selection,
     Tree,
     choices,
+    named,
     split_files,
     split_list,
 )
-from quasiratio.cli.output_file import output_file
-from quasiratio.cli.printing import Printer
-from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
+from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.progress import event_progress, progress_lines
 
 if TYPE_CHECKING:
-    from quasiratio.workflows.positive_files import PositiveFile
+    from quasiratio.workflows import PositiveFiles
 
 __all__ = ["positive"]
 
 
 def positive(
+    context: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="IN", help="Files, patterns or comma lists.")],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file.")
@@ -55,11 +56,18 @@ def positive(
         bool,
         typer.Option("--resample", help="Keep fewer events, so that statistical errors stay what they were."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the training and the resampling.")] = 0,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
+    random_state: Annotated[
+        int, typer.Option("--random-state", "--seed", help="Seed of the training and the resampling.")
+    ] = 0,
+    max_steps: Annotated[int | None, typer.Option("--max-steps", "--steps", help="Optimiser steps.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Events per step.")] = None,
-    members: Annotated[
-        int, typer.Option(help="Networks in the ensemble, whose scatter is the error of the training.")
+    n_members: Annotated[
+        int,
+        typer.Option(
+            "--n-members",
+            "--members",
+            help="Networks in the ensemble, whose scatter is the error of the training.",
+        ),
     ] = 8,
     write_members: Annotated[
         bool,
@@ -73,53 +81,51 @@ def positive(
 
     Only expectations of the features are protected: give all that matter.
     """
-    if not 0 <= seed < 2**32:
-        msg = f"Got --seed {seed}; expected a whole number from 0 to {2**32 - 1}."
+    if not 0 <= random_state < 2**32:
+        msg = f"Got {named(context, 'random_state')} {random_state}; expected a whole number from 0 to {2**32 - 1}."
         raise InvalidInputError(msg)
-    if write_members and (resample or members < 2):
+    if write_members and (resample or n_members < 2):
+        other = "--resample" if resample else f"{named(context, 'n_members')} {n_members}"
         msg = (
-            f"Got --write-members with {'--resample' if resample else f'--members {members}'}; expected all events and "
-            "at least two members. Leave one of the two options out."
+            f"Got --write-members with {other}; expected all events and at least two members. "
+            "Leave one of the two options out."
         )
         raise InvalidInputError(msg)
-    out = output_file(output, force=force)
 
-    from quasiratio.estimators import PositiveReweighter  # noqa: PLC0415
-    from quasiratio.progress import event_progress, progress_lines  # noqa: PLC0415 - keeps --help fast
-    from quasiratio.workflows.positive_files import make_positive_file  # noqa: PLC0415
+    from quasiratio.estimators import PositiveReweighter  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows import positive_files  # noqa: PLC0415
 
-    sample = SampleFiles([n for one in files for n in split_files(one)], weight, selection, tree, allow_large)
-    table = sample.open()
-    names = chosen_features(split_list(features), [sample], [table])
-    printer = Printer(as_json=as_json, quiet=quiet)
-    printer.line(feature_line(names))
-    reweighter = PositiveReweighter(max_steps=steps, n_members=members, random_state=seed, verbose=not quiet)
-    reweighter.set_params(on_negative_density=on_negative_density)
+    reweighter = PositiveReweighter(max_steps=max_steps, n_members=n_members, random_state=random_state)
+    reweighter.set_params(on_negative_density=on_negative_density, verbose=not quiet)
     if batch_size is not None:
         reweighter.set_params(batch_size=batch_size)
+    printer = Printer(as_json=as_json, quiet=quiet)
     with progress_lines(), event_progress("Writing", quiet=quiet) as progress:
-        done = make_positive_file(
-            reweighter,
-            table,
-            out.path,
-            features=names,
+        done = positive_files(
+            [name for one in files for name in split_files(one)],
+            output,
             weight=weight,
+            features=split_list(features),
             selection=selection,
+            tree=tree,
+            allow_large=allow_large,
             weight_name=weight_name,
             members=write_members,
             resample=resample,
-            seed=seed,
-            tree=out.tree_like(table),
+            reweighter=reweighter,
+            random_state=random_state,
+            overwrite=force,
+            say=printer.line,
             progress=progress,
         )
-    printer.result({"output": str(out.path), "features": names, "weight": weight, **done.as_dict()})
-    _print(printer, done)
+    printer.result(done.as_dict())
+    _print(printer, done, named(context, "n_members"))
     printer.line(
-        f"Written: {out.path}, {done.n_written} events with {weight_name} beside the columns of {table.label}"
+        f"Written: {done.path}, {done.n_written} events with {weight_name} beside the columns of {done.source}"
     )
 
 
-def _print(printer: Printer, done: PositiveFile) -> None:
+def _print(printer: Printer, done: PositiveFiles, members_option: str) -> None:
     report = done.report
     rows = [
         [
@@ -140,7 +146,7 @@ def _print(printer: Printer, done: PositiveFile) -> None:
         f"absolute weight, flattened to zero over {report.flattened_fraction:.2%}"
     )
     if math.isnan(report.effective_size_with_training):
-        printer.line("--members 8 would know the error of the training.")
+        printer.line(f"{members_option} 8 would know the error of the training.")
     rows = [
         [entry.name, f"{entry.reference.chi_squared.value:.2f}", f"{entry.reference.chi_squared.n_dof}"]
         for entry in done.closure.observables

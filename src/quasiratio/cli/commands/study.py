@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from quasiratio.cli.output_directory import require_output_directory, require_output_name
+from quasiratio.cli.terminal import in_options
 from quasiratio.errors import InvalidInputError
+from quasiratio.outputs import require_output_directory, require_output_name
 
 __all__ = ["study"]
 
@@ -76,14 +77,18 @@ def study(
     if name == "all":
         from quasiratio.studies.engine.all_studies import conduct_all_studies  # noqa: PLC0415
 
-        is_complete = conduct_all_studies(directory, options, command=command, say=typer.echo)
+        is_complete = conduct_all_studies(directory, options, command=command, say=_say)
         typer.echo(f"Index: {directory / 'index.html'}")
     else:
-        outcome, _ = conduct_study(study_by_name(name), directory, options, command=command, say=typer.echo)
+        outcome, _ = conduct_study(study_by_name(name), directory, options, command=command, say=_say)
         is_complete = outcome.is_complete
         typer.echo(f"Report: {directory / 'report.html'}")
     if not is_complete:
         raise typer.Exit(_INCOMPLETE)
+
+
+def _say(line: str) -> None:
+    typer.echo(in_options(line))
 
 
 def _list() -> None:

@@ -142,9 +142,9 @@ def _require_expected_size(path: Path, archive: zipfile.ZipFile) -> None:
     if n_bytes > max(_LARGE_BYTES, _LARGE_FACTOR * size):
         msg = (
             f"Got {str(path)!r} of {size / 1e6:.1f} MB, whose columns unpack to {n_bytes / 1e9:.1f} GB; expected a file "
-            "that does not grow as much. Give allow_large=True if that is what it holds."
+            "that does not grow as much."
         )
-        raise LargeFileError(msg)
+        raise LargeFileError(msg, advice="Add `allow_large=True` if that is what it holds.")
 
 
 def _read_values(stream: IO[bytes], dtype: np.dtype[Any], n_events: int) -> npt.NDArray[Any]:

@@ -86,7 +86,7 @@ def conduct_study(
     for key, sentence in outcome.failures.items():
         say(f"Missing: {key} ({sentence})")
     if outcome.failures:
-        say(f"{len(outcome.failures)} of {outcome.n_tasks} tasks failed; --resume tries them again.")
+        say(f"{len(outcome.failures)} of {outcome.n_tasks} tasks failed; `resume=True` tries them again.")
     return outcome, presentation
 
 
@@ -111,14 +111,12 @@ def resolved_settings(study: Study, options: StudyOptions) -> Settings:
         given["published_settings"] = True
     if options.samples is not None:
         given["samples"] = [str(path.resolve()) for path in options.samples]
-    names = {"seeds": "--seeds", "methods": "--method", "published_settings": "--published-settings"}
-    names["samples"] = "--samples"
     for name in given:
         if name not in settings:
-            msg = f"Got {names[name]}, which the study {study.name!r} does not have. Leave it out."
-            raise InvalidInputError(msg)
+            msg = f"Got a value of {name}, which the study {study.name!r} does not have."
+            raise InvalidInputError(msg, advice=f"Leave `{name}` out.")
     if options.seeds is not None and options.seeds < 1:
-        msg = f"Got --seeds {options.seeds}; expected at least 1."
+        msg = f"Got seeds = {options.seeds}; expected at least 1."
         raise InvalidInputError(msg)
     return settings | given
 
@@ -134,12 +132,12 @@ def _checked_methods(study: Study, methods: Sequence[str]) -> list[str]:
 def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
     if options.scheduler is not None:
         if options.jobs is not None:
-            msg = "Got both --jobs and --scheduler; expected one of them. Leave --jobs out on a cluster."
-            raise InvalidInputError(msg)
+            msg = "Got both a number of jobs and a scheduler; expected one of them."
+            raise InvalidInputError(msg, advice="Leave `jobs` out on a cluster.")
         return dask_workers(options.scheduler)
     jobs = options.jobs if options.jobs is not None else os.cpu_count() or 1
     if jobs < 1:
-        msg = f"Got --jobs {jobs}; expected at least 1."
+        msg = f"Got jobs = {jobs}; expected at least 1."
         raise InvalidInputError(msg)
     return local_workers(jobs)
 
@@ -168,10 +166,9 @@ def require_study_directory(directory: Path, *, resume: bool, force: bool) -> No
     if (resume and is_study) or (force and not is_study):
         return
     what, way_out = (
-        ("results of a study", "Add --resume to go on with it") if is_study else ("files", "Add --force")
+        ("results of a study", "Add `resume=True` to go on with it")
+        if is_study
+        else ("files", "Add `force=True`")
     )
-    msg = (
-        f"Got the output directory {str(directory)!r}, which holds {what}; expected an empty one or a free name. "
-        f"{way_out}, or choose another with -o."
-    )
-    raise InvalidInputError(msg)
+    msg = f"Got the output directory {str(directory)!r}, which holds {what}; expected an empty one or a free name."
+    raise InvalidInputError(msg, advice=f"{way_out}, or choose another with `output`.")

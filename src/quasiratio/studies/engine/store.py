@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
 
+_ELSEWHERE = "Choose another directory with `output`."
+
 LEASE_SECONDS = 60.0
 _BUSY_SECONDS = 60.0
 _FORMAT = "1"
@@ -245,9 +247,9 @@ class ResultStore:
         except sqlite3.Error as error:
             msg = (
                 f"Could not use the store {str(self.path)!r} ({error}); expected a SQLite file of quasiratio that can "
-                "be written. Choose another directory with -o."
+                "be written."
             )
-            raise InvalidInputError(msg) from error
+            raise InvalidInputError(msg, advice=_ELSEWHERE) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -266,17 +268,14 @@ def _json(value: object) -> str:
 
 def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -> None:
     if known.get("format") != _FORMAT:
-        msg = (
-            f"Got the store {str(path)!r} of format {shortened(str(known.get('format')))!r}; expected {_FORMAT}. "
-            "Choose another directory with -o."
-        )
-        raise InvalidInputError(msg)
+        msg = f"Got the store {str(path)!r} of format {shortened(str(known.get('format')))!r}; expected {_FORMAT}."
+        raise InvalidInputError(msg, advice=_ELSEWHERE)
     if known.get("study") != expected["study"]:
         msg = (
             f"Got the store {str(path)!r} of the study {shortened(str(known.get('study')))!r}; expected one of "
-            f"{expected['study']!r}. Choose another directory with -o."
+            f"{expected['study']!r}."
         )
-        raise InvalidInputError(msg)
+        raise InvalidInputError(msg, advice=_ELSEWHERE)
     if known.get("settings") == expected["settings"]:
         return
     try:
@@ -292,6 +291,7 @@ def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -
     ]
     msg = (
         f"Got the store {str(path)!r}, which was made with other settings ({'; '.join(changes)}); "
-        "expected the same. Repeat the options of the first run, or choose another directory with -o."
+        "expected the same."
     )
-    raise InvalidInputError(msg)
+    advice = "Repeat the options of the first run, or choose another directory with `output`."
+    raise InvalidInputError(msg, advice=advice)

@@ -157,7 +157,7 @@ class Study:
         compute: Does one piece in a worker and yields its rows one after the other; a function of a module,
             so that other processes find it. It makes its data from the seeds in the arguments.
         present: Turns stored rows, perhaps not all, into tables and figures.
-        methods: Names that `--method` accepts; the setting `methods` is a list of them.
+        methods: Names of the methods it knows; the setting `methods` is a list of them.
         projected_seconds: Measures a few steps and returns the seconds that one worker would take for these
             settings; shown before `full` begins.
         uses_directory: Whether `compute` keeps files beside the store; `arguments["directory"]` then names the

@@ -142,6 +142,6 @@ def _notes(settings: Settings, stored: Mapping[str, object]) -> list[str]:
     if "smeft" not in stored:
         notes.append(
             "SMEFT is missing: its parton densities come with pythia8mc. Install it with "
-            "pip install 'quasiratio[gghh]' and repeat the command with --resume."
+            "pip install 'quasiratio[gghh]' and resume the study."
         )
     return notes

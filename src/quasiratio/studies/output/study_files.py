@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
 from quasiratio.report import Facts, Report, Section, Table, Text, write_report
 from quasiratio.studies.engine.study import Result
+from quasiratio.wording import plain_json
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -95,7 +95,7 @@ def write_study_files(
         write_file(directory / f"{name}.md", markdown_table(table).encode())
         if name != "results":
             content = {"caption": table.caption, "columns": list(table.columns), "rows": list(table.rows)}
-            write_file(directory / f"{name}.json", _json(content))
+            write_file(directory / f"{name}.json", (plain_json(content) + "\n").encode())
     _write_results(study, settings, outcome, presentation.results, directory)
     pictures = draw_pictures(presentation.pictures, directory, executor)
     drawn = replace(presentation, pictures=pictures)
@@ -167,20 +167,7 @@ def _write_results(
             for one in results
         ],
     }
-    write_file(directory / RESULTS_NAME, _json(content))
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(_finite(content), indent=1, allow_nan=False) + "\n").encode()
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value with None in the place of NaN and infinity, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    write_file(directory / RESULTS_NAME, (plain_json(content) + "\n").encode())
 
 
 def _report(

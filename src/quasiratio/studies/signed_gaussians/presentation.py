@@ -137,7 +137,7 @@ def _notes(settings: Settings) -> list[str]:
         "toys, is a tenth of that of the fit."
         if published
         else "Networks and schedules are this package's defaults, the sub-ratios use all events, and tuning uses PARE "
-        "with the published parameters; --published-settings takes the paper's networks and schedules.",
+        "with the published parameters; the published settings are the paper's networks and schedules.",
         (
             "The running text of the paper gives sigma_1 = 2.5 for the targets and its table 2; only 2 makes the "
             "Nonnegative target nonnegative, and is used."

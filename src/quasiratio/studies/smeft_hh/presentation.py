@@ -146,7 +146,7 @@ def _notes(settings: Settings, samples: Values | None) -> list[str]:
         )
     else:
         notes.append(
-            "Networks and schedules are this package's defaults; --published-settings takes the paper's."
+            "Networks and schedules are this package's defaults; the published settings are the paper's."
         )
     notes.append("Figures show the first seed.")
     return notes

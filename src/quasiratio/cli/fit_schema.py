@@ -1,15 +1,36 @@
-"""The fields of the configuration of a fit: their types, limits, meanings, and what to expect instead."""
+"""What decides a fit: fields with their types, limits and meanings, and a commented file to start from."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = ["FitConfiguration"]
+from quasiratio.cli.options import ACTIVATIONS, LOSSES, METHODS, TUNE_LOSSES, listed
+from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
+from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
-Method = Literal["sign-resolved", "rosmm", "direct", "auto"]
-Loss = Literal["bce", "mse", "mlc", "sqr", "pare", "revert", "lsif"]
+__all__ = ["OLD_NAMES", "FitConfiguration", "configuration_text", "expected"]
+
+OLD_NAMES = {
+    "members": "n_members",
+    "folds": "n_folds",
+    "seed": "random_state",
+    "steps": "max_steps",
+    "threads": "n_threads",
+}
+"""Keys that are still understood, and the names of Python that they stand for."""
+_MIXED = "silu+hardswish"
+_CHOICES: dict[str, Callable[[], list[str]]] = {
+    "method": ESTIMATORS.methods,
+    "loss": lambda: list(REGISTERED_LOSSES),
+    "activation": lambda: [*REGISTERED_ACTIVATIONS, _MIXED],
+}
+"""What can be chosen now, those of plugins among them."""
 _LARGEST_SEED = 2**32 - 1
 _COUNT = "a whole number of at least 1"
 _EXPRESSION = "an expression of columns, such as w_gen * w_pu"
@@ -28,6 +49,16 @@ def _number(value: object) -> object:
         return value
 
 
+def _one_of(names: Callable[[], list[str]]) -> AfterValidator:
+    def require(value: str) -> str:
+        if value not in names():
+            msg = "not among the choices"
+            raise ValueError(msg)
+        return value
+
+    return AfterValidator(require)
+
+
 Files = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 Names = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
 Number = Annotated[float, BeforeValidator(_number)]
@@ -37,6 +68,7 @@ def _option(default: Any, meaning: str, expected: str, **limits: Any) -> Any:  #
     return Field(default, description=meaning, json_schema_extra={"expected": expected}, **limits)
 
 
+_SOME_HAVE = ("loss", "tune", "tune_loss")
 _NOT_OF_THE_ESTIMATOR = {
     "reference",
     "target",
@@ -48,12 +80,13 @@ _NOT_OF_THE_ESTIMATOR = {
     "target_weight",
     "selection",
     "method",
-    "folds",
+    "n_folds",
+    "plugins",
 }
 
 
 class FitConfiguration(BaseModel):
-    """All that decides a fit. Field names are the keys of the file and, with dashes, the options."""
+    """All that decides a fit. Names are those of Python, keys of the file and, with dashes, options."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -77,37 +110,39 @@ class FitConfiguration(BaseModel):
     selection: str | None = _option(
         None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
     )
-    method: Method = _option(
-        "sign-resolved", "sign-resolved, rosmm, direct, or auto, which tries several.",
-        "one of sign-resolved, rosmm, direct, auto",
+    method: Annotated[str, _one_of(_CHOICES["method"])] = _option(
+        METHODS[0], f"{', '.join(METHODS[:-1])}, or {METHODS[-1]}, which tries several.",
+        f"one of {', '.join(METHODS)}",
     )  # fmt: skip
-    loss: Loss | None = _option(
-        None, "Loss of the method direct: bce, mse, mlc, sqr, pare, revert or lsif. Left out: bce.",
-        "one of bce, mse, mlc, sqr, pare, revert, lsif",
+    loss: Annotated[str, _one_of(_CHOICES["loss"])] | None = _option(
+        None, f"Loss of the method direct: {listed(LOSSES)}. Left out: {LOSSES[0]}.",
+        f"one of {', '.join(LOSSES)}",
     )  # fmt: skip
     tune: Literal["none", "coefficients", "all"] = _option(
         "none", "Continue with a signed loss: none, all, or coefficients (rosmm only).",
         "one of none, coefficients, all",
     )  # fmt: skip
-    tune_loss: Literal["pare", "lsif"] = _option("pare", "Loss of the tuning.", "pare or lsif")
-    members: int = _option(
+    tune_loss: Annotated[str, _one_of(lambda: list(TUNE_LOSSES))] = _option(
+        TUNE_LOSSES[0], "Loss of the tuning.", listed(TUNE_LOSSES)
+    )
+    n_members: int = _option(
         1,
         "Networks in the ensemble; 8 give an uncertainty per event.",
         _COUNT + " and at most 1000",
         ge=1,
         le=1000,
     )
-    folds: int = _option(
+    n_folds: int = _option(
         1,
         "Models on parts of the events: with 2 or more, every event gets its ratio from a model that has not seen it.",
         _COUNT + " and at most 100",
         ge=1,
         le=100,
     )
-    seed: int = _option(
+    random_state: int = _option(
         0, "Seed of every random number.", f"a whole number from 0 to {_LARGEST_SEED}", ge=0, le=_LARGEST_SEED
     )
-    steps: int | None = _option(
+    max_steps: int | None = _option(
         None, "Optimiser steps of one training. Left out: about twelve passes over the data, and a few other lengths "
         "and strengths judged on validation data.", _COUNT, ge=1, le=10**9,
     )  # fmt: skip
@@ -130,11 +165,10 @@ class FitConfiguration(BaseModel):
         "400,000 events on.",
         "a list of widths, such as [64, 64]",
     )  # fmt: skip
-    activation: Literal["silu", "hardswish", "relu", "tanh", "gelu", "silu+hardswish"] | None = _option(
+    activation: Annotated[str, _one_of(_CHOICES["activation"])] | None = _option(
         None,
-        "silu, hardswish, relu, tanh or gelu; silu+hardswish gives each half of an ensemble one. Left out: what suits "
-        "the method.",
-        "one of silu, hardswish, relu, tanh, gelu, silu+hardswish",
+        f"{listed(ACTIVATIONS)}; {_MIXED} gives each half of an ensemble one. Left out: what suits the method.",
+        f"one of {', '.join((*ACTIVATIONS, _MIXED))}",
     )
     schedule: Literal["cosine", "constant"] = _option(
         "cosine", "cosine, or constant (the published one).", "cosine or constant"
@@ -168,18 +202,100 @@ class FitConfiguration(BaseModel):
         "a number between 0 and 1", gt=0, lt=1,
     )  # fmt: skip
     device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
-    threads: int | None = _option(
+    n_threads: int | None = _option(
         None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,
         ge=1, le=1024,
     )  # fmt: skip
     on_divergence: Literal["warn", "raise"] = _option(
         "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
     )
+    plugins: Names | None = _option(
+        None, "Modules with estimators, losses or activations of your own, imported before anything is looked up.",
+        "names of modules",
+    )  # fmt: skip
     normalize: bool = _option(True, "Scale the ratio to a mean of one over the reference.", "true or false")
+
+    def workflow_arguments(self) -> dict[str, Any]:
+        """Return what `fit_files` takes besides the parameters of the estimator."""
+        return {key: value for key, value in self if key in _NOT_OF_THE_ESTIMATOR - {"plugins"}}
 
     def estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that `method` names; what was left out keeps its default."""
-        names = {"members": "n_members", "seed": "random_state", "steps": "max_steps", "threads": "n_threads"}
-        own = {"direct": {"loss"}, "auto": set()}.get(self.method, {"tune", "tune_loss"})
-        skipped = _NOT_OF_THE_ESTIMATOR | ({"loss", "tune", "tune_loss"} - own)
-        return {names.get(key, key): value for key, value in self if key not in skipped and value is not None}
+        skipped = _NOT_OF_THE_ESTIMATOR | {name for name in _SOME_HAVE if not self.is_parameter(name)}
+        return {key: value for key, value in self if key not in skipped and value is not None}
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether the estimator that `method` names has this parameter."""
+        return name in get_type_hints(ESTIMATORS.require(self.method))
+
+    def tune_choices(self) -> tuple[str, ...]:
+        """Return the ways of tuning that the estimator has."""
+        hints = get_type_hints(ESTIMATORS.require(self.method))
+        return get_args(hints.get("tune")) or ("none",)
+
+
+def expected(key: str) -> str:
+    """Return what a field takes, for messages.
+
+    Example:
+        >>> expected("method")
+        'one of sign-resolved, rosmm, direct, auto'
+    """
+    if key in _CHOICES:
+        return f"one of {', '.join(_CHOICES[key]())}"
+    extra = FitConfiguration.model_fields[key].json_schema_extra
+    return str(extra["expected"]) if isinstance(extra, dict) else "another value"
+
+
+_HEADER = """\
+# A fit, for: quasiratio fit THIS_FILE. Options on the command line override these lines.
+# Paths are relative to the directory in which the command runs."""
+_EXAMPLES: dict[str, Any] = {
+    "reference": "reference.root:events",
+    "target": "target.root:events",
+    "output": "model",
+}
+_SUGGESTIONS: dict[str, Any] = {
+    "plugins": ["my_losses"],
+    "tree": "events",
+    "features": ["pt", "eta", "jet_*"],
+    "weight": "w_gen * w_pu",
+    "reference_weight": "w_gen",
+    "target_weight": "w_gen * w_pu",
+    "selection": "pt > 30 and abs(eta) < 2.5",
+    "loss": "bce",
+    "activation": "silu",
+    "max_steps": 3000,
+    "learning_rate": 0.01,
+    "hidden_layers": [64, 64],
+    "patience": 20,
+    "epoch_size": 100000,
+}
+
+
+def configuration_text(given: Mapping[str, Any]) -> str:
+    """Return a YAML file with every key explained; keys that are at their default stand behind a `#`.
+
+    Args:
+        given: Values to fill in.
+
+    Example:
+        >>> [line for line in configuration_text({"n_members": 8}).splitlines() if line.startswith("n_members")]
+        ['n_members: 8']
+    """
+    blocks = [_HEADER]
+    for key, field in FitConfiguration.model_fields.items():
+        comment = textwrap.fill(field.description or "", 100, initial_indent="# ", subsequent_indent="# ")
+        is_set = key in given or key in _EXAMPLES
+        value = given.get(key, _EXAMPLES.get(key))
+        if not is_set:
+            value = _SUGGESTIONS.get(key, field.default)
+        # JSON is YAML, in quotes where YAML might see something else.
+        blocks.append(f"{comment}\n{'' if is_set else '# '}{key}: {_written(value)}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _written(value: Any) -> str:  # noqa: ANN401 - plain values
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+        return json.dumps(value[0])
+    return json.dumps(value)

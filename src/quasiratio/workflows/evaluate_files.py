@@ -1,59 +1,149 @@
-"""What `evaluate` does: read the samples, compute the closure, write report, figures and numbers, all or none."""
+"""A model judged on files: does the reweighted reference look like the target? Report, figures and numbers, all or none."""
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from quasiratio.atomic_files import scratch_directory
-from quasiratio.cli.loaded_model import LoadedModel
-from quasiratio.cli.output_directory import create_output_directory, publish_directory
-from quasiratio.cli.printing import as_json
-from quasiratio.cli.samples import SampleFiles
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.io import Expression, Table, parse_expression
 from quasiratio.metrics import ClosureResult
+from quasiratio.outputs import (
+    create_output_directory,
+    output_directory,
+    publish_directory,
+    require_output_name,
+)
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.sample import WeightedSample
-from quasiratio.wording import shortened
+from quasiratio.wording import feature_line, plain_json, shortened
+from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
+from quasiratio.workflows.sample_files import Files, SampleFiles
 
-__all__ = ["EvaluationInput", "run_evaluation"]
+__all__ = ["EvaluatedFiles", "evaluate_files"]
+
+_COMMAND = "evaluate"
 
 
 @dataclass(frozen=True)
-class EvaluationInput:
-    """A model and the samples to judge it on.
+class EvaluatedFiles:
+    """What was found and written.
 
-    Args:
-        model: The model.
-        reference: Files of the reference.
-        target: Files of the target.
-        observables: Expressions of columns, besides the features.
-        n_bins: Bins of each observable.
-        command: The command that repeats the evaluation, for the report.
+    Attributes:
+        path: Directory of the report.
+        evaluation: The numbers.
+        verdict: What they mean, with reasons.
+        values: Both as plain values, as in `results.json`.
     """
+
+    path: Path
+    evaluation: Evaluation
+    verdict: Verdict
+    values: Mapping[str, Any]
+
+
+class _Given(NamedTuple):
+    """A model and the samples to judge it on."""
 
     model: LoadedModel
     reference: SampleFiles
     target: SampleFiles
     observables: Sequence[str]
     n_bins: int
-    command: str = ""
+    command: str
 
 
-def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Verdict, dict[str, Any]]:
-    """Judge the model, write report, `results.json` and figures, and return numbers, verdict, and both as plain values."""
+def evaluate_files(
+    model: RatioEstimator | Reweighter | str | os.PathLike[str],
+    reference: Files,
+    target: Files,
+    output: str | os.PathLike[str],
+    *,
+    observables: Sequence[str] = (),
+    weight: str | None = None,
+    reference_weight: str | None = None,
+    target_weight: str | None = None,
+    selection: str | None = None,
+    tree: str | None = None,
+    allow_large: bool = False,
+    n_bins: int = 50,
+    overwrite: bool = False,
+    command: str = "",
+    say: Callable[[str], None] | None = None,
+) -> EvaluatedFiles:
+    """Compare the reweighted reference with the target, and write the report, as `quasiratio evaluate` does.
+
+    Weights and selection are those of the fit unless others are given; events that the fit has not seen make the
+    stronger test.
+
+    Args:
+        model: Directory of a model, or a fitted ratio estimator or reweighter.
+        reference: Files of the reference.
+        target: Files of the target.
+        output: Directory of report, figures and numbers.
+        observables: Expressions of columns, besides the features.
+        weight: Expression of the signed weight.
+        reference_weight: Weight of the reference, where it differs.
+        target_weight: Weight of the target, where it differs.
+        selection: Events to use.
+        tree: Tree of ROOT files, where the path names none.
+        allow_large: Read small files that unpack to gigabytes.
+        n_bins: Bins of each observable.
+        overwrite: Write among files that are there already.
+        command: The command that repeats the evaluation, for the report.
+        say: Called with lines for people: the features in use.
+
+    Example:
+        >>> import tempfile
+        >>> import quasiratio as qr
+        >>> rng = np.random.default_rng(0)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     for name, mean in (("a", 0.0), ("b", 0.3)):
+        ...         np.savez(f"{directory}/{name}.npz", pt=rng.normal(mean, size=2000))
+        ...     pair = f"{directory}/a.npz", f"{directory}/b.npz"
+        ...     fitted = qr.workflows.fit_files(*pair, f"{directory}/model", max_steps=50, random_state=0)
+        ...     done = qr.workflows.evaluate_files(fitted.path, *pair, f"{directory}/report", n_bins=10)
+        ...     sorted(path.suffix for path in done.path.iterdir() if not path.name.startswith("."))
+        ['.html', '.json', '.pdf', '.png']
+    """
+    path = require_output_name(output, "directory")
+    if (path / "model.json").exists():
+        msg = f"Got the output directory {str(output)!r}, which is a model; expected one for the report."
+        raise InvalidInputError(msg, advice="Choose another with `output`.")
+    output_directory(path, command=_COMMAND, overwrite=overwrite)
+    if isinstance(model, RatioEstimator | Reweighter):
+        loaded = LoadedModel(Path(), model, FitNotes())
+    else:
+        loaded = load_ratio_model(model)
+    notes = loaded.notes
+    if say is not None:
+        say(feature_line(loaded.features))
+    chosen = selection or notes.selection
+    files = [
+        SampleFiles(paths, own or weight or noted.weight, chosen, tree, allow_large)
+        for paths, own, noted in (
+            (reference, reference_weight, notes.reference),
+            (target, target_weight, notes.target),
+        )
+    ]
+    return _evaluated_files(_Given(loaded, files[0], files[1], observables, n_bins, command), path)
+
+
+def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
     features = list(given.model.features)
     expressions = {
         text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
@@ -87,7 +177,7 @@ def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Ve
         "reasons": verdict.text.split("\n\n"),
     }
     _write(output, given, result, verdict, samples, values)
-    return result, verdict, values
+    return EvaluatedFiles(output, result, verdict, values)
 
 
 def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
@@ -111,13 +201,13 @@ def _values(expression: Expression, sample: WeightedSample) -> npt.NDArray[np.fl
     if n_bad:
         msg = (
             f"Got the observable {shortened(expression.text)!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
-            "expected finite values. Leave these events out with --selection."
+            "expected finite values."
         )
-        raise InvalidInputError(msg)
+        raise InvalidInputError(msg, advice="Leave these events out with `selection`.")
     return values
 
 
-def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[str, Any]:
+def _plain(given: _Given, result: Evaluation, *tables: Table) -> dict[str, Any]:
     return {
         "model": str(given.model.path),
         "features": list(given.model.features),
@@ -164,7 +254,7 @@ def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[s
 
 def _write(
     output: Path,
-    given: EvaluationInput,
+    given: _Given,
     result: Evaluation,
     verdict: Verdict,
     samples: tuple[WeightedSample, WeightedSample],
@@ -196,8 +286,8 @@ def _write(
                 verdict=verdict,
             )
             (finished / "report.html").write_text(page_text(report), encoding="utf-8")
-            (finished / "results.json").write_text(as_json(values) + "\n", encoding="utf-8")
-            publish_directory(finished, output, command="evaluate")
+            (finished / "results.json").write_text(plain_json(values) + "\n", encoding="utf-8")
+            publish_directory(finished, output, command=_COMMAND)
     except OSError as error:
         msg = f"Got the output directory {str(output)!r}, which cannot be written ({error.strerror}); make room there."
         raise InvalidInputError(msg) from error

@@ -1,7 +1,7 @@
-"""Where a command may write, one rule for all of them: found out before the work begins.
+"""Where a workflow may write, one rule for all of them: found out before the work begins.
 
 A name that is free, or an empty directory, may be used. A directory that the same command has written before may
-be written again: it holds a list of the files that are ours. Anything else needs `--force`, and even then only
+be written again: it holds a list of the files that are ours. Anything else needs `overwrite=True`, and even then only
 files of the same names are replaced.
 """
 
@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from quasiratio.atomic_files import remove_stale
 from quasiratio.errors import InvalidInputError
 
 __all__ = [
+    "OutputFile",
     "create_output_directory",
     "output_directory",
+    "output_file",
     "publish_directory",
     "require_output_directory",
     "require_output_name",
@@ -26,6 +29,8 @@ __all__ = [
 _LIST_NAME = ".quasiratio.json"
 _LONGEST_NAME = 200  # bytes; leaves room for what is added to names of unfinished files
 _LONGEST_PART = 255
+_SUFFIXES = (".root", ".parquet", ".npz")
+_ONE, _ANOTHER = "Choose one with `output`.", "Choose another with `output`."
 
 
 def require_output_name(text: str | os.PathLike[str], what: str) -> Path:
@@ -37,38 +42,38 @@ def require_output_name(text: str | os.PathLike[str], what: str) -> Path:
     """
     given = os.fspath(text)
     if not given:
-        msg = f"Got an empty output; expected the name of a {what}. Choose one with -o."
-        raise InvalidInputError(msg)
+        msg = f"Got an empty output; expected the name of a {what}."
+        raise InvalidInputError(msg, advice=_ONE)
     path = Path(given)
     if "\0" in given or path.name in ("", ".", ".."):
-        msg = f"Got the output {given!r}; expected the name of a {what}. Choose one with -o."
-        raise InvalidInputError(msg)
+        msg = f"Got the output {given!r}; expected the name of a {what}."
+        raise InvalidInputError(msg, advice=_ONE)
     n_bytes = len(os.fsencode(path.name))
     if n_bytes > _LONGEST_NAME or any(len(os.fsencode(part)) > _LONGEST_PART for part in path.parts):
         n_bytes = max(len(os.fsencode(part)) for part in path.parts)
-        msg = f"Got an output with a name of {n_bytes} bytes; expected at most {_LONGEST_NAME}. Choose another with -o."
-        raise InvalidInputError(msg)
+        msg = f"Got an output with a name of {n_bytes} bytes; expected at most {_LONGEST_NAME}."
+        raise InvalidInputError(msg, advice=_ANOTHER)
     return path
 
 
-def output_directory(text: str | os.PathLike[str], *, command: str, force: bool) -> Path:
+def output_directory(text: str | os.PathLike[str], *, command: str, overwrite: bool) -> Path:
     """Return the directory that an option names, if `command` may write there.
 
     Args:
         text: What was given.
         command: Who asks; directories that it has written before are its own.
-        force: Also take a directory with files of others.
+        overwrite: Also take a directory with files of others.
     """
     path = require_output_name(text, "directory")
     require_output_directory(path)
     others = sorted(_names(path) - {_LIST_NAME} - _own_names(path, command))
-    if others and not force:
+    if others and not overwrite:
         listed = ", ".join(repr(name) for name in others[:3]) + (", ..." if len(others) > 3 else "")
         msg = (
             f"Got the output directory {str(path)!r}, which holds files that 'quasiratio {command}' has not written "
-            f"({listed}); expected an empty one or a free name. Choose another with -o, or add --force."
+            f"({listed}); expected an empty one or a free name."
         )
-        raise InvalidInputError(msg)
+        raise InvalidInputError(msg, advice="Choose another with `output`, or add `overwrite=True`.")
     return path
 
 
@@ -86,9 +91,9 @@ def require_output_directory(path: Path) -> None:
     if not nearest.is_dir():
         msg = (
             f"Got the output directory {str(path)!r}, but {str(nearest)!r} is a file; "
-            "expected a directory, or a name that is free. Choose another with -o."
+            "expected a directory, or a name that is free."
         )
-        raise InvalidInputError(msg)
+        raise InvalidInputError(msg, advice=_ANOTHER)
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass
@@ -162,6 +167,56 @@ def _names(path: Path) -> set[str]:
 def _unwritable(path: Path, error: OSError) -> InvalidInputError:
     msg = (
         f"Got the output directory {str(path)!r}, which cannot be written ({error.strerror}); "
-        "expected one that can. Choose another with -o."
+        "expected one that can."
     )
-    return InvalidInputError(msg)
+    return InvalidInputError(msg, advice=_ANOTHER)
+
+
+class OutputFile:
+    """A file to be written, and its tree where it has one.
+
+    Example:
+        >>> OutputFile("out.root:reweighted").tree
+        'reweighted'
+    """
+
+    def __init__(self, text: str) -> None:
+        head, separator, tree = text.rpartition(".root:")
+        self.path = Path(f"{head}.root" if separator else text)
+        self.tree = tree if separator else None
+
+    def tree_like(self, source: str, path: str | os.PathLike[str]) -> str:
+        """Return the tree that was named, else that of the input (`source` with its `path`), else `events`."""
+        path = os.fspath(path)
+        named = source[len(path) + 1 :] if source.startswith(f"{path}:") else ""
+        return self.tree or named.partition(";")[0] or "events"  # a new file begins with cycle 1
+
+
+def output_file(text: str, *, overwrite: bool, suffixes: Sequence[str] = _SUFFIXES) -> OutputFile:
+    """Return the output that an option names, or say why it cannot be written.
+
+    Args:
+        text: What was given.
+        overwrite: Replace a file that is there.
+        suffixes: Formats that can be written.
+    """
+    output = OutputFile(text)
+    path = require_output_name(output.path if text else text, "file")
+    if path.suffix.lower() not in suffixes:
+        expected = ", ".join(suffixes[:-1]) + (" or " if suffixes[:-1] else "") + suffixes[-1]
+        msg = f"Got the output {text!r} with the suffix {path.suffix!r}; expected {expected}."
+        raise InvalidInputError(msg, advice=_ANOTHER)
+    if not path.parent.is_dir():
+        msg = (
+            f"Got the output {text!r}, but there is no directory {str(path.parent)!r}; expected one that "
+            "exists."
+        )
+        raise InvalidInputError(msg, advice="Create it, or choose another with `output`.")
+    if path.is_dir():
+        msg = f"Got the output {text!r}, which is a directory; expected a file."
+        raise InvalidInputError(msg, advice=_ANOTHER)
+    if os.path.lexists(path) and not overwrite:
+        msg = f"Got the output {text!r}, which exists; expected a new file."
+        raise InvalidInputError(msg, advice="Choose another with `output`, or add `overwrite=True`.")
+    require_output_directory(path.parent)
+    return output

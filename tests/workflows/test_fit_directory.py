@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from quasiratio.cli.fit_directory import FitDirectory
 from quasiratio.errors import InvalidInputError
+from quasiratio.workflows.fit_directory import FitDirectory
 
 
 @pytest.fixture
@@ -111,21 +111,21 @@ def test_a_lock_that_tells_nothing_counts(directory: FitDirectory, content: str)
 
 
 def test_a_model_is_replaced_by_force_only_and_other_files_never(directory: FitDirectory) -> None:
-    directory.require_writable(force=False)
+    directory.require_writable(overwrite=False)
     directory.path.mkdir()
-    directory.require_writable(force=False)
+    directory.require_writable(overwrite=False)
     for name in ("thesis.tex", "model.json"):  # alone, then beside a model
         (directory.path / name).write_text("years of work")
-        for force in (False, True):
+        for overwrite in (False, True):
             with pytest.raises(InvalidInputError, match="something else than a model"):
-                directory.require_writable(force=force)
+                directory.require_writable(overwrite=overwrite)
     (directory.path / "thesis.tex").unlink()
-    directory.require_writable(force=True)
-    with pytest.raises(InvalidInputError, match="--force"):
-        directory.require_writable(force=False)
+    directory.require_writable(overwrite=True)
+    with pytest.raises(InvalidInputError, match="overwrite=True"):
+        directory.require_writable(overwrite=False)
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/"])
 def test_needs_a_name(path: str) -> None:
     with pytest.raises(InvalidInputError, match="expected the name of a directory"):
-        FitDirectory(Path(path)).require_writable(force=True)
+        FitDirectory(Path(path)).require_writable(overwrite=True)

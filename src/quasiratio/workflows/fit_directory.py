@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quasiratio.atomic_files import is_alive, scratch_path
-from quasiratio.cli.output_directory import (
+from quasiratio.errors import InvalidInputError
+from quasiratio.outputs import (
     create_output_directory,
     require_output_directory,
     require_output_name,
 )
-from quasiratio.errors import InvalidInputError
 
 __all__ = ["FitDirectory"]
 
@@ -48,7 +48,7 @@ class FitDirectory:
         """Whether an interrupted fit has left a state to go on from."""
         return any(self.partial.glob("stage-*"))
 
-    def require_writable(self, *, force: bool) -> None:
+    def require_writable(self, *, overwrite: bool) -> None:
         """Raise unless a model may be written here."""
         require_output_name(self.path, "directory for the model")
         require_output_directory(self.path)
@@ -59,15 +59,13 @@ class FitDirectory:
         if "model.json" not in names or names - _MODEL_FILES:
             msg = (
                 f"Got the output directory {str(self.path)!r}, which holds something else than a model; expected a "
-                "new name, an empty directory or a model. Choose another with -o."
+                "new name, an empty directory or a model."
             )
-            raise InvalidInputError(msg)
-        if not force:
-            msg = (
-                f"Got the output directory {str(self.path)!r}, which holds a model already; expected a new name. "
-                "Choose another with -o, or replace it with --force."
-            )
-            raise InvalidInputError(msg)
+            raise InvalidInputError(msg, advice="Choose another with `output`.")
+        if not overwrite:
+            msg = f"Got the output directory {str(self.path)!r}, which holds a model already; expected a new name."
+            advice = "Choose another with `output`, or replace it with `overwrite=True`."
+            raise InvalidInputError(msg, advice=advice)
 
     @contextmanager
     def working(self, *, resume: bool) -> Iterator[Path]:
@@ -101,8 +99,8 @@ class FitDirectory:
                 lock.unlink(missing_ok=True)
                 continue
             except OSError as error:
-                msg = f"Got {str(self.partial)!r}, which cannot be written ({error.strerror}). Choose another with -o."
-                raise InvalidInputError(msg) from error
+                msg = f"Got {str(self.partial)!r}, which cannot be written ({error.strerror})."
+                raise InvalidInputError(msg, advice="Choose another with `output`.") from error
             return lock
         raise self._fit_of()
 
@@ -124,8 +122,8 @@ class FitDirectory:
     def _fit_of(self, pid: int | None = None, host: str = "") -> InvalidInputError:
         who = "another process" if pid is None else f"process {pid} on {host}"
         return InvalidInputError(
-            f"Got the output directory {str(self.path)!r}, into which {who} is fitting; expected one fit at a time. "
-            f"Choose another with -o, or wait; if no fit is running, delete {str(self.partial / 'lock')!r}."
+            f"Got the output directory {str(self.path)!r}, into which {who} is fitting; expected one fit at a time.",
+            advice=f"Choose another with `output`, or wait; if no fit is running, delete {str(self.partial / 'lock')!r}.",
         )
 
 

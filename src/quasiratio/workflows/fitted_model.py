@@ -3,17 +3,67 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from quasiratio.cli.fit_notes import FitNotes, fit_notes
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.estimators.model_files import load_described
 from quasiratio.io import Table
 
-__all__ = ["LoadedModel", "load_ratio_model"]
+__all__ = ["NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
+
+NOTES_KEY = "fit"
+
+
+class _Notes(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class SampleNotes(_Notes):
+    """One sample of the fit."""
+
+    files: list[str] = Field(default_factory=list)
+    weight: str | None = None
+    n_events: int | None = None
+    sum_of_weights: float | None = None
+    negative_fraction: float | None = None
+    effective_size: float | None = None
+    mixture_coefficient: float | None = None
+
+
+class FitNotes(_Notes):
+    """Everything that is noted; a model that was saved from Python has none of it.
+
+    Example:
+        >>> FitNotes(selection="pt > 30").reference.weight is None
+        True
+    """
+
+    method: str | None = None
+    selection: str | None = None
+    kinds: dict[str, Literal["float", "integer", "boolean"]] = Field(default_factory=dict)
+    reference: SampleNotes = SampleNotes()
+    target: SampleNotes = SampleNotes()
+
+
+def fit_notes(notes: dict[str, Any], path: str) -> FitNotes:
+    """Return the notes of a model, or say that they cannot be used.
+
+    Example:
+        >>> fit_notes({"fit": {"selection": "pt > 30"}}, "model").selection
+        'pt > 30'
+    """
+    try:
+        return FitNotes.model_validate(notes.get(NOTES_KEY, {}))
+    except ValidationError as error:
+        msg = f"Got the model {path!r}, whose notes of the fit cannot be read; expected those that 'fit' wrote. Fit again."
+        raise InvalidInputError(msg) from error
 
 
 @dataclass(frozen=True)
@@ -67,7 +117,7 @@ class LoadedModel:
         )
 
 
-def load_ratio_model(path: Path) -> LoadedModel:
+def load_ratio_model(path: str | os.PathLike[str]) -> LoadedModel:
     """Load a model that `fit` wrote, or that was saved from Python.
 
     A model of positive weights has no ratio, and is refused.
@@ -79,4 +129,4 @@ def load_ratio_model(path: Path) -> LoadedModel:
             "that 'quasiratio fit' wrote."
         )
         raise InvalidInputError(msg)
-    return LoadedModel(path, estimator, fit_notes(content.notes, str(path)), content.versions)
+    return LoadedModel(Path(path), estimator, fit_notes(content.notes, str(path)), content.versions)

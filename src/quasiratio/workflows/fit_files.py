@@ -1,0 +1,237 @@
+"""Two samples from files, a fit, and its model in a directory: read, check, train under a lock, save."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quasiratio.errors import FitInterrupted
+from quasiratio.estimators import RatioEstimator, Reweighter
+from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.io import Table
+from quasiratio.progress import progress_lines
+from quasiratio.sample import WeightedSample
+from quasiratio.training import resumable
+from quasiratio.wording import feature_line
+from quasiratio.workflows.fit_directory import FitDirectory
+from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
+from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
+
+__all__ = ["FittedFiles", "fit_files"]
+
+_ROLES = ("reference", "target")
+
+
+@dataclass(frozen=True)
+class FittedFiles:
+    """A fit that is complete and saved.
+
+    Attributes:
+        estimator: The fitted estimator.
+        path: Directory of the model.
+        notes: What is noted in the model.
+        seconds: Time of the training.
+    """
+
+    estimator: RatioEstimator | Reweighter
+    path: Path
+    notes: FitNotes
+    seconds: float
+
+    @property
+    def parts(self) -> list[Any]:
+        """The ratio estimators: one, or one per fold."""
+        return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether there is a model per fold."""
+        return isinstance(self.estimator, Reweighter)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        first = self.parts[0]
+        history = getattr(first, "history_", None)
+        diverged = [getattr(part, "diverged_", None) for part in self.parts]
+        return {
+            "model": str(self.path),
+            "seconds": self.seconds,
+            "n_steps": None if history is None else history.n_steps,
+            "diverged": None if None in diverged else any(diverged),
+            "features": list(self.estimator.fingerprint_.ranges),
+            "periodic": getattr(first, "periodic_features_", None),
+            "reference_density": asdict(first.reference_density_),
+            "target_density": asdict(first.target_density_),
+            "fit_check": asdict(self.estimator.fit_check_),
+            **self.notes.model_dump(),
+        }
+
+
+def fit_files(
+    reference: Files,
+    target: Files,
+    output: str | os.PathLike[str],
+    *,
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
+    reference_weight: str | None = None,
+    target_weight: str | None = None,
+    selection: str | None = None,
+    tree: str | None = None,
+    allow_large: bool = False,
+    method: str = "sign-resolved",
+    n_folds: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Callable[[str], None] | None = None,
+    quiet: bool = True,
+    **hyperparameters: Any,  # noqa: ANN401 - of the estimator
+) -> FittedFiles:
+    """Fit the ratio of two samples from files, and save the model, as `quasiratio fit` does.
+
+    The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`.
+
+    Args:
+        reference: Files of the reference, the sample that will be reweighted.
+        target: Files of the target, what it should look like.
+        output: Directory of the model.
+        features: Columns to learn from; every numeric column that both have, but weights and identifiers.
+        weight: Expression of the signed weight; one when left out, if no column is named like a weight.
+        reference_weight: Weight of the reference, where it differs.
+        target_weight: Weight of the target, where it differs.
+        selection: Events to use; all when left out.
+        tree: Tree of ROOT files, where the path names none.
+        allow_large: Read small files that unpack to gigabytes.
+        method: Name of the estimator.
+        n_folds: With two or more: as many models, so that each event gets its ratio from one that has not seen it.
+        resume: Continue an interrupted fit, where there is one.
+        overwrite: Replace a model that is there.
+        say: Called with lines for people: features and samples in use.
+        quiet: Show no progress of the training.
+        hyperparameters: Of the estimator, such as `n_members=8`.
+
+    Example:
+        >>> import tempfile
+        >>> from quasiratio.workflows import fit_files
+        >>> rng = np.random.default_rng(0)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     for name, mean in (("a", 0.0), ("b", 0.3)):
+        ...         np.savez(f"{directory}/{name}.npz", pt=rng.normal(mean, size=2000))
+        ...     pair = f"{directory}/a.npz", f"{directory}/b.npz"
+        ...     fitted = fit_files(*pair, f"{directory}/model", max_steps=50, random_state=0)
+        >>> fitted.notes.reference.n_events, list(fitted.estimator.fingerprint_.ranges)
+        (2000, ['pt'])
+    """
+    say = say or (lambda _: None)
+    directory = FitDirectory(Path(output))
+    directory.require_writable(overwrite=overwrite)
+    ratio = estimator_by_name(method, **hyperparameters)
+    ratio.set_params(verbose=not quiet)
+    estimator: RatioEstimator | Reweighter = ratio
+    if n_folds > 1:
+        estimator = Reweighter(ratio, total="original", n_folds=n_folds)
+    files = [
+        SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
+        for paths, own_weight in ((reference, reference_weight), (target, target_weight))
+    ]
+    tables = [sample.open() for sample in files]
+    names = chosen_features(features, files, tables)
+    say(feature_line(names))
+    samples = [sample.read(table, names) for sample, table in zip(files, tables, strict=True)]
+    for role, sample, table in zip(_ROLES, samples, tables, strict=True):
+        sample.require_positive_sum(role)
+        say(
+            f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
+            f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+        )
+    notes = _notes(method, files, tables, samples)
+    start = time.perf_counter()
+    with directory.working(resume=resume) as state:
+        if resume and not directory.has_state:
+            say("There is no interrupted fit to continue; fitting from the start.")
+        try:
+            _train(estimator, samples, state, quiet=quiet)
+        except KeyboardInterrupt:
+            raise _interrupted(directory) from None
+        seconds = time.perf_counter() - start
+        estimator.save(directory.path, notes={NOTES_KEY: notes.model_dump()}, overwrite=overwrite)
+    return FittedFiles(estimator, directory.path, notes, seconds)
+
+
+def _train(
+    estimator: RatioEstimator | Reweighter, samples: list[WeightedSample], state: Path, *, quiet: bool
+) -> None:
+    key = _key(samples, estimator)
+    with ExitStack() as stack:
+        if not quiet:
+            stack.enter_context(progress_lines())
+        stack.enter_context(resumable(state, key))
+        reference, target = samples
+        if isinstance(estimator, Reweighter):
+            estimator.fit(reference, target)
+        else:
+            estimator.fit_samples(reference, target)
+
+
+def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) -> str:
+    """Return a hash of everything that decides the outcome of the training."""
+    parameters = {
+        name: repr(value)
+        for name, value in sorted(estimator.get_params().items())
+        if name not in ("verbose", "ratio", "ratio__verbose")  # what is in `ratio` has names of its own
+    }
+    if isinstance(estimator, Reweighter):
+        parameters["ratio"] = type(estimator.ratio).__name__
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
+    digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
+    labels = np.repeat([0, 1], [len(sample) for sample in samples])
+    features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
+    for array in (*features, *weights, labels):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _notes(
+    method: str, files: list[SampleFiles], tables: list[Table], samples: list[WeightedSample]
+) -> FitNotes:
+    """Return what `apply_files` and `evaluate_files` want to know of the fit."""
+    roles = {
+        role: SampleNotes(
+            files=list(table.sources),
+            weight=sample_files.weight,
+            n_events=len(sample),
+            sum_of_weights=sample.sum_of_weights,
+            negative_fraction=sample.negative_fraction,
+            effective_size=sample.effective_size,
+            mixture_coefficient=sample.mixture_coefficient,
+        )
+        for role, sample_files, table, sample in zip(_ROLES, files, tables, samples, strict=True)
+    }
+    kinds = {name: _kind(tables[0], name) for name in samples[0].names}
+    return FitNotes.model_validate(
+        {"method": method, "selection": files[0].selection, "kinds": kinds, **roles}
+    )
+
+
+def _kind(table: Table, name: str) -> str:
+    """Return the kind of a feature, that of its elements for one such as `jet_pt[0]`."""
+    column = table.columns.get(name) or table.columns[name.rpartition("[")[0]]
+    return "float" if column.kind == "jagged" else column.kind
+
+
+def _interrupted(directory: FitDirectory) -> FitInterrupted:
+    if directory.has_state:
+        return FitInterrupted(
+            f"Interrupted; the state after the last epoch is in {str(directory.partial)!r}.",
+            advice="Repeat the command with `resume=True` to continue.",
+        )
+    return FitInterrupted("Interrupted before the first epoch was complete; nothing was kept.")

@@ -1,0 +1,81 @@
+"""Samples from files, described before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quasiratio.metrics import Inspection, inspect_samples
+from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
+
+__all__ = ["InspectedFiles", "inspect_files"]
+
+
+@dataclass(frozen=True)
+class InspectedFiles:
+    """What files hold, and which method suits them.
+
+    Attributes:
+        files: The files of each sample.
+        features: The columns that were looked at.
+        inspection: What was found.
+    """
+
+    files: tuple[tuple[str, ...], ...]
+    features: tuple[str, ...]
+    inspection: Inspection
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "files": [list(files) for files in self.files],
+            "features": list(self.features),
+            **self.inspection.as_dict(),
+        }
+
+
+def inspect_files(
+    reference: Files,
+    target: Files | None = None,
+    *,
+    features: Sequence[str] | None = None,
+    weight: str | None = None,
+    reference_weight: str | None = None,
+    target_weight: str | None = None,
+    selection: str | None = None,
+    tree: str | None = None,
+    allow_large: bool = False,
+) -> InspectedFiles:
+    """Describe one sample, or two and their overlap, and recommend a method, as `quasiratio inspect` does.
+
+    Args:
+        reference: Files of the reference, or of the only sample.
+        target: Files of the target; left out, one sample is described.
+        features: Columns to look at; every numeric column that all have, but weights and identifiers.
+        weight: Expression of the signed weight; one when left out, if no column is named like a weight.
+        reference_weight: Weight of the reference, where it differs.
+        target_weight: Weight of the target, where it differs.
+        selection: Events to use; all when left out.
+        tree: Tree of ROOT files, where the path names none.
+        allow_large: Read small files that unpack to gigabytes.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from quasiratio.workflows import inspect_files
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", pt=np.arange(4.0), w=[1.0, 1.0, 1.0, -1.0])
+        ...     found = inspect_files(f"{directory}/a.npz", weight="w")
+        >>> found.features, found.inspection.reference.weights.negative_fraction
+        (('pt',), 0.25)
+    """
+    samples = [SampleFiles(reference, reference_weight or weight, selection, tree, allow_large)]
+    if target is not None:
+        samples.append(SampleFiles(target, target_weight or weight, selection, tree, allow_large))
+    tables = [sample.open() for sample in samples]
+    names = chosen_features(features, samples, tables)
+    result = inspect_samples(
+        *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
+    )
+    return InspectedFiles(tuple(tuple(table.sources) for table in tables), tuple(names), result)

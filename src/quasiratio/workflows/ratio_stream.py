@@ -1,0 +1,182 @@
+"""Ratios and new weights chunk by chunk: what a model adds to the columns of a file, and the sums over all chunks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
+from quasiratio.estimators.base import RatioEstimator
+from quasiratio.estimators.fingerprint import SeenEvents
+from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
+from quasiratio.io import Expression, Table
+from quasiratio.sample import WeightedSample
+from quasiratio.wording import shortened
+from quasiratio.workflows.running_counts import RangeCount, WeightSums
+
+__all__ = ["NewColumns", "RatioStream"]
+
+
+@dataclass(frozen=True)
+class NewColumns:
+    """Names of the columns that are added.
+
+    Attributes:
+        ratio: The ratio; with members also `<ratio>_std` and `<ratio>_member_0`, `_1`, ...
+        weight: The new weight.
+    """
+
+    ratio: str = "ratio"
+    weight: str = "weight_reweighted"
+
+    def of_members(self, n_members: int) -> list[str]:
+        """Return the names for the spread and each member.
+
+        Example:
+            >>> NewColumns().of_members(2)
+            ['ratio_std', 'ratio_member_0', 'ratio_member_1']
+        """
+        return [f"{self.ratio}_std", *(f"{self.ratio}_member_{k}" for k in range(n_members))]
+
+
+@dataclass
+class RatioStream:
+    """Chunks in, chunks with more columns out, and the sums over all of them.
+
+    Args:
+        model: A fitted ratio estimator or reweighter.
+        features: The features of the model, in the order of the fit.
+        weight: The weight before; one where there is none.
+        fit_selection: The selection of the fit.
+        names: Names of the new columns.
+        members: Whether to add the spread of the members and the ratio of each.
+        ranges: Counts the events outside the training data.
+    """
+
+    model: RatioEstimator | Reweighter
+    features: list[str]
+    weight: Expression | None
+    fit_selection: Expression | None
+    names: NewColumns
+    members: bool
+    ranges: RangeCount
+
+    def __post_init__(self) -> None:
+        self.before, self.after = WeightSums(), WeightSums()
+        self.n_nonpositive = self.n_unselected = self.n_infinite = 0
+        self.lowest, self.highest = np.inf, -np.inf
+        self.seen, self.out_of_fold = SeenEvents(), predicts_unseen(self.model)
+        self.new_columns = [self.names.ratio, self.names.weight]
+        if self.members:
+            n_members = self.model.n_members
+            if n_members < 2:
+                msg = (
+                    "Got a request for the members of a model that is no ensemble; expected one with at least two. "
+                    "Fit again with n_members=8, or leave the members out."
+                )
+                raise InvalidInputError(msg)
+            self.new_columns += self.names.of_members(n_members)
+
+    def require_usable(self, table: Table) -> None:
+        """Raise unless the table has what is needed, and not yet what is added."""
+        table.require_numbers([*self.features, *self._expression_names(self.weight)])
+        taken = [name for name in self.new_columns if name in table.columns]
+        if taken or len(set(self.new_columns)) < len(self.new_columns):
+            shown = ", ".join(repr(name) for name in taken or self.new_columns)
+            msg = (
+                f"Got {shown} as new columns, but {table.label!r} has such a column or they are the same; expected "
+                "names that are free."
+            )
+            raise InvalidInputError(msg, advice="Choose others with `ratio_name` and `weight_name`.")
+
+    def read_columns(self, table: Table) -> list[str]:
+        """Return all columns, and the elements such as `jet_pt[0]` that are used."""
+        used = [*self.features, *self._expression_names(self.weight)]
+        known = [name for name in self._expression_names(self.fit_selection) if name in table.columns]
+        if len(known) < len(self._expression_names(self.fit_selection)):
+            self.fit_selection = None  # it needs columns that this file does not have
+        return list(dict.fromkeys([*table.columns, *used]))
+
+    @staticmethod
+    def _expression_names(expression: Expression | None) -> tuple[str, ...]:
+        return () if expression is None else expression.names
+
+    def extended(self, chunk: Mapping[str, Any], table: Table) -> dict[str, Any]:
+        """Return the columns of the file with ours beside them."""
+        n_events = len(next(iter(chunk.values())))
+        kept = {name: chunk[name] for name in table.columns if name in chunk}  # not what cannot be read
+        if n_events == 0:
+            return kept | dict.fromkeys(self.new_columns, np.empty(0))
+        matrix = np.empty((n_events, len(self.features)), dtype=np.float32)
+        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which the model refuses
+            for column, name in enumerate(self.features):
+                matrix[:, column] = chunk[name]
+        ratio, members = self._predicted(matrix)
+        weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
+        scale = self.model.scale_ if isinstance(self.model, Reweighter) else 1.0
+        with np.errstate(invalid="ignore"):  # a weight of zero times an infinite ratio
+            new_weights = scale * weights * ratio
+        self._count(matrix, weights, new_weights, ratio)
+        if self.fit_selection is not None:
+            self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
+        columns = [ratio, new_weights, *_spread(members)]
+        return kept | dict(zip(self.new_columns, columns, strict=True))
+
+    def _predicted(self, matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features)
+        if not self.out_of_fold:
+            self.seen += self.model.fingerprint_.seen(sample)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if self.members:
+                ratio, members = self.model.predict_with_members(sample, members=True)
+            else:
+                ratio, members = self.model.predict_ratio(sample), np.empty((0, len(matrix)))
+        for warning in caught:  # what is counted over all chunks is not said for each
+            if isinstance(warning.message, NegativeDensityWarning) and warning.message.n_events:
+                self.n_nonpositive += warning.message.n_events
+            elif not (isinstance(warning.message, SupportWarning) and self.ranges.ranges):
+                warnings.warn(warning.message, stacklevel=2)
+        return ratio, members
+
+    @staticmethod
+    def _weights(expression: Expression, chunk: Mapping[str, Any], n_events: int) -> npt.NDArray[np.float64]:
+        weights = expression.evaluate(chunk, n_events).astype(np.float64)
+        n_bad = int(np.sum(~np.isfinite(weights)))
+        if n_bad:
+            msg = (
+                f"Got {n_bad} weights that are NaN or infinite from the expression {shortened(expression.text)!r}; expected "
+                "finite weights. Leave these events out with a selection."
+            )
+            raise InvalidInputError(msg)
+        return weights
+
+    def _count(
+        self,
+        matrix: npt.NDArray[np.float32],
+        weights: npt.NDArray[np.float64],
+        new_weights: npt.NDArray[np.float64],
+        ratio: npt.NDArray[np.float64],
+    ) -> None:
+        is_finite = np.isfinite(ratio)
+        n_infinite = int(len(ratio) - np.count_nonzero(is_finite))
+        if n_infinite:
+            self.n_infinite += n_infinite
+            new_weights, ratio = new_weights[is_finite], ratio[is_finite]
+        self.before.add(weights)
+        self.after.add(new_weights)
+        if len(ratio):
+            self.lowest, self.highest = min(self.lowest, ratio.min()), max(self.highest, ratio.max())
+        if self.ranges.ranges:
+            self.ranges.add(matrix)
+
+
+def _spread(members: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
+    if len(members):
+        yield members.std(axis=0, ddof=1)
+        yield from members

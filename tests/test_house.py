@@ -1,0 +1,119 @@
+"""The house stays as it is: the library speaks Python, and no module uses what another keeps to itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import quasiratio
+
+SOURCE = Path(quasiratio.__file__).parent
+LARGEST_FILE = 400
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+LIBRARY = [path for path in MODULES if "cli" not in path.relative_to(SOURCE).parts]
+OPTION = re.compile(r"(?<![\w-])--[a-z]|\bwith -o\b|(?<![\w-])-o\b")
+GIT = {"--porcelain", "--no-optional-locks"}
+"""Options of another program."""
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+"""Public in spite of their name."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield every text of the code that is no docstring, with its line; what a comment says is free."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
+
+
+def options_in(code: str) -> list[str]:
+    return [
+        f"line {line}: {text}"
+        for line, text in sentences(ast.parse(code))
+        if OPTION.search(text) and text not in GIT
+    ]
+
+
+def test_options_in_messages_are_found() -> None:
+    assert options_in('msg = f"Got {x}; add --force."') == ["line 1: ; add --force."]
+    assert options_in('msg = "Choose another with -o."')
+    assert not options_in('def f():\n    """As `--force` does."""\n    return "a--b, linestyle --, well-o"')
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=name_of)
+def test_the_library_speaks_python(path: Path) -> None:
+    """Advice names arguments, as in `overwrite=True`; the command line tells it in options."""
+    assert options_in(path.read_text(encoding="utf-8")) == []
+
+
+def borrowed(code: str) -> list[str]:
+    """Return private names of other modules that are imported, or used as attributes of what was imported."""
+    tree = ast.parse(code)
+    found, foreign = [], set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quasiratio"):
+            found += [f"line {node.lineno}: {one.name}" for one in node.names if is_private(one.name)]
+        elif isinstance(node, ast.Import):  # of other packages, which have rules of their own
+            foreign |= {(one.asname or one.name).partition(".")[0] for one in node.names} - {"quasiratio"}
+    own = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            else [node.attr]
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            else [node.target.id]
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+            else [node.id]
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            else []
+        )
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not is_private(node.attr):
+            continue
+        is_allowed = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", *foreign}
+        if not is_allowed and node.attr not in own:
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in OF_NAMED_TUPLES
+
+
+def test_private_names_of_others_are_found() -> None:
+    assert borrowed("from quasiratio.io import _plain") == ["line 1: _plain"]
+    assert borrowed("from quasiratio import io\nio.table._plain()") == ["line 2: io.table._plain"]
+    assert borrowed("def f(model):\n    return model._predict()") == ["line 2: model._predict"]
+    assert not borrowed("class A:\n    def _a(self, other):\n        return self._b + other._a()")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_private_of_another_module_is_used(path: Path) -> None:
+    assert borrowed(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("room", ["cli", "workflows"])
+def test_files_are_concepts_of_readable_length(room: str) -> None:
+    lengths = {
+        name_of(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in MODULES
+        if path.relative_to(SOURCE).parts[0] == room
+    }
+    assert {name: length for name, length in lengths.items() if length > LARGEST_FILE} == {}
