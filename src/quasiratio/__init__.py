@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from quasiratio.basis import PolynomialBasis
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
+    from quasiratio.estimators.joint import JointRatio
     from quasiratio.estimators.model_files import load
+    from quasiratio.estimators.polynomial import PolynomialRatio
     from quasiratio.estimators.positive import PositiveReweighter
     from quasiratio.estimators.reweighter import Reweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "JointRatio",
     "PolynomialBasis",
+    "PolynomialRatio",
     "PositiveReweighter",
     "Reweighter",
     "SignResolvedRatio",

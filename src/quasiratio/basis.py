@@ -60,14 +60,10 @@ class PolynomialBasis:
 
     def __init__(self, parameters: Sequence[str], order: int = 2) -> None:
         names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-        if (
-            not names
-            or not all(isinstance(name, str) and name for name in names)
-            or len(set(names)) < len(names)
-        ):
+        if not names or not all(names) or len(set(names)) < len(names):
             msg = f"Got the parameters {list(names)}; expected one or more different names, such as ['C_H', 'C_uH']."
             raise InvalidInputError(msg)
-        if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+        if int(order) != order or order < 1:
             msg = f"Got order = {order!r}; expected a positive whole number: 1 for a linear truncation, 2 with squares."
             raise InvalidInputError(msg)
         object.__setattr__(self, "parameters", names)
@@ -380,7 +376,10 @@ class SolvedWeights:
         own, shared = squares @ np.square(self.inverse).T, squares @ (self.inverse * self.reference_row).T
         of_reference = (squares @ np.square(self.reference_row))[:, None]
         variance = own - 2.0 * self.coefficients * shared + np.square(self.coefficients) * of_reference
-        return error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights)[:, None]
+        result: FloatArray = (
+            error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights)[:, None]
+        )
+        return result
 
 
 def require_reference(reference: FloatArray, largest: FloatArray, *, name: str) -> None:
@@ -439,7 +438,7 @@ def _reduced_rows(rows: FloatArray) -> FloatArray:
 
 def _polynomial_text(row: FloatArray, terms: Sequence[str]) -> str:
     row = row / row[np.flatnonzero(row)[-1]]
-    parts = []
+    parts: list[str] = []
     for index in np.flatnonzero(np.abs(row) > 1e-9)[::-1]:
         size = "" if abs(abs(row[index]) - 1.0) < 1e-9 and terms[index] != "1" else f"{abs(row[index]):.4g}"
         sign = "-" if row[index] < 0 else "+"

@@ -190,8 +190,10 @@ ESTIMATORS = EstimatorRegistry(
         "auto": "quasiratio.estimators.auto:AutoRatio",
         "reweighter": "quasiratio.estimators.reweighter:Reweighter",
         "positive": "quasiratio.estimators.positive:PositiveReweighter",
+        "joint": "quasiratio.estimators.joint:JointRatio",
+        "polynomial": "quasiratio.estimators.polynomial:PolynomialRatio",
     },
-    other_fits=("reweighter", "positive"),
+    other_fits=("reweighter", "positive", "joint", "polynomial"),
 )
 """Estimators that can be saved and exported."""
 

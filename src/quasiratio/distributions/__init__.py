@@ -1,5 +1,6 @@
 """Distributions whose signed densities and ratios are known exactly, to test methods against."""
 
+from quasiratio.distributions.latent_case import LatentAmplitudeCase, LatentExponentialCase, MinedSample
 from quasiratio.distributions.signed_gaussian_case import SignedGaussianCase, signed_gaussian_case
 from quasiratio.distributions.signed_gaussian_mixture import SignedGaussianMixture
 from quasiratio.distributions.signed_jets_case import (
@@ -10,6 +11,9 @@ from quasiratio.distributions.signed_jets_case import (
 )
 
 __all__ = [
+    "LatentAmplitudeCase",
+    "LatentExponentialCase",
+    "MinedSample",
     "SignAsymmetry",
     "SignedGaussianCase",
     "SignedGaussianMixture",

@@ -4,7 +4,9 @@ from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.by_name import estimator_by_name
 from quasiratio.estimators.direct import DirectRatio
+from quasiratio.estimators.joint import JointRatio
 from quasiratio.estimators.persistent import PersistentEstimator
+from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -14,7 +16,9 @@ from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 __all__ = [
     "AutoRatio",
     "DirectRatio",
+    "JointRatio",
     "PersistentEstimator",
+    "PolynomialRatio",
     "PositiveReweighter",
     "RatioEstimator",
     "Reweighter",

@@ -58,6 +58,7 @@ def write_onnx(
     *,
     metadata: Mapping[str, str],
     description: str,
+    rows: Mapping[str, str] | None = None,
 ) -> None:
     """Write a graph, checked by ONNX itself.
 
@@ -68,6 +69,7 @@ def write_onnx(
         outputs: Names, and the double-precision values they stand for.
         metadata: Stored with the graph.
         description: What the graph does, in a sentence.
+        rows: Names of the first axis of inputs that need not have one row per event.
     """
     onnx = onnx_package()
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
@@ -76,7 +78,10 @@ def write_onnx(
     proto = helper.make_graph(
         graph.nodes,
         "quasiratio",
-        [helper.make_tensor_value_info(name, float32, [_BATCH, width]) for name, width in inputs.items()],
+        [
+            helper.make_tensor_value_info(name, float32, [(rows or {}).get(name, _BATCH), width])
+            for name, width in inputs.items()
+        ],
         [helper.make_tensor_value_info(name, float32, [_BATCH]) for name in outputs],
         initializer=graph.constants,
     )

@@ -26,7 +26,7 @@ class Pool:
 
     Attributes:
         events: Indices into the feature tensor, or `None` for all events in order.
-        classes: Label or class of each event, `(n,)`.
+        classes: Label or class of each event, `(n,)`, or what is to be learned of it, `(n, n_targets)`.
         weights: Weight of each event for each member, `(n_members, n)`.
     """
 

@@ -44,7 +44,7 @@ class Verdict:
                 ],
                 dim=1,
             )
-            classes = validation.classes.expand(len(outputs), n_events)
+            classes = validation.classes.expand(len(outputs), *validation.classes.shape[1:])
             weights = validation.weights.expand(len(outputs), n_events)
             losses = objective.per_event(outputs, classes) * weights
             return cls(losses, losses.double().mean(dim=1), objective.runs_away(outputs, classes, weights))

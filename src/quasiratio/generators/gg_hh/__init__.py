@@ -15,6 +15,7 @@ from quasiratio.generators.gg_hh.cross_section import HardProcess, cross_section
 from quasiratio.generators.gg_hh.form_factors import HIGGS_MASS, TOP_MASS, form_factors
 from quasiratio.generators.gg_hh.generate import GeneratedSample, generate
 from quasiratio.generators.gg_hh.parton_density import PartonDensity, load_parton_density
+from quasiratio.generators.gg_hh.points import WILSON_COEFFICIENTS, WeightPoint, weight_points
 from quasiratio.generators.gg_hh.production import PARTON_FEATURES, SAMPLES
 from quasiratio.generators.gg_hh.sampler import PartonEvents, PartonSampler
 from quasiratio.generators.gg_hh.selection import (
@@ -40,6 +41,7 @@ __all__ = [
     "SAMPLES",
     "STANDARD_MODEL",
     "TOP_MASS",
+    "WILSON_COEFFICIENTS",
     "Couplings",
     "Expansion",
     "FormFactors",
@@ -49,6 +51,7 @@ __all__ = [
     "PartonEvents",
     "PartonSampler",
     "PtCuts",
+    "WeightPoint",
     "alpha_s",
     "cross_section",
     "form_factors",
@@ -56,4 +59,5 @@ __all__ = [
     "load_parton_density",
     "reference_pt_cuts",
     "squared_amplitude",
+    "weight_points",
 ]

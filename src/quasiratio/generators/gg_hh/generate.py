@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from importlib import metadata as package_metadata
@@ -25,6 +25,7 @@ from quasiratio.generators.gg_hh.couplings import PAPER_POINT, Couplings
 from quasiratio.generators.gg_hh.cross_section import HardProcess
 from quasiratio.generators.gg_hh.jets import import_fastjet
 from quasiratio.generators.gg_hh.parton_density import bundled_grid_path
+from quasiratio.generators.gg_hh.points import WeightPoint
 from quasiratio.generators.gg_hh.production import (
     PARTON_FEATURES,
     SAMPLES,
@@ -84,6 +85,8 @@ def generate(
     couplings: Couplings = PAPER_POINT,
     pdf: str | Path | None = None,
     pt_cuts: PtCuts = REFERENCE_PT_CUTS,
+    points: Sequence[WeightPoint] = (),
+    photons: bool = True,
     chunk_dir: str | Path | None = None,
     chunk_size: int | None = None,
     progress: Progress | None = None,
@@ -106,6 +109,8 @@ def generate(
         pdf: LHAPDF grid text file; the one inside pythia8mc when left out.
         pt_cuts: Upper bounds of the selection, from `reference_pt_cuts`. By default those of the
             13 TeV Standard-Model sample without multiparton interactions.
+        points: Points from `weight_points`, at each of which every event gets a weight, in a column of its own.
+        photons: Let the muons radiate photons; without, they determine the hard process.
         chunk_dir: Directory that keeps finished chunks; a run with the same settings takes them up.
         chunk_size: Events of a chunk. Part of what defines the events, like the seed.
         progress: Called with events done, events wanted and seconds since the start after every chunk.
@@ -135,6 +140,8 @@ def generate(
         pt_cuts=pt_cuts,
         chunk_size=int(chunk_size or (_PARTON_CHUNK if parton_level else _PARTICLE_CHUNK)),
         versions=_versions(parton_level=parton_level),
+        points=tuple(points),
+        photons=photons,
     )
     store = None if chunk_dir is None else ChunkStore(Path(chunk_dir), fingerprint(settings.as_dict()))
     chunks = _run(settings, int(n_events), executor, store, progress)
@@ -217,6 +224,7 @@ def _metadata(
     return {
         "generator": "gg-hh",
         "settings": settings.as_dict(),
+        "weight_columns": [point.column for point in settings.points],
         "features": list(PARTON_FEATURES if settings.parton_level else FEATURES),
         "cross_section_fb": process.signed_total,
         "absolute_cross_section_fb": process.absolute_total,

@@ -17,6 +17,7 @@ from quasiratio.generators.gg_hh.chunks import Chunk
 from quasiratio.generators.gg_hh.couplings import Couplings
 from quasiratio.generators.gg_hh.cross_section import HardProcess
 from quasiratio.generators.gg_hh.parton_density import load_parton_density
+from quasiratio.generators.gg_hh.points import WeightPoint, point_weights
 from quasiratio.generators.gg_hh.sampler import PartonEvents, PartonSampler
 from quasiratio.generators.gg_hh.selection import FEATURES, OBSERVABLES, PtCuts, observables, passes
 from quasiratio.generators.gg_hh.shower import MAX_PYTHIA_SEED, shower
@@ -45,11 +46,14 @@ class ChunkSettings:
     pt_cuts: PtCuts
     chunk_size: int
     versions: dict[str, str] = field(hash=False)
+    points: tuple[WeightPoint, ...] = ()
+    photons: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values that tell apart any two runs with different events."""
         bounds = {name: bound if np.isfinite(bound) else None for name, bound in asdict(self.pt_cuts).items()}
-        return asdict(self) | {"pdf": Path(self.pdf).name, "pt_cuts": bounds}
+        points = [asdict(point) for point in self.points]
+        return asdict(self) | {"pdf": Path(self.pdf).name, "pt_cuts": bounds, "points": points}
 
 
 @lru_cache(maxsize=8)
@@ -65,6 +69,7 @@ def make_chunk(settings: ChunkSettings, index: int, n_events: int) -> Chunk:
     sampler = parton_sampler(settings.sample, settings.couplings, settings.ecm, settings.pdf)
     events = sampler.sample(n_events, np.random.default_rng(hard_seed))
     truth = _truth(events, parton_level=settings.parton_level)
+    truth |= point_weights(sampler.process, events, settings.points)
     if settings.parton_level:
         features = {name: getattr(events, name) for name in PARTON_FEATURES}
         return Chunk(features | {"weight": events.weights} | truth, n_events, 0)
@@ -72,7 +77,9 @@ def make_chunk(settings: ChunkSettings, index: int, n_events: int) -> Chunk:
     names = (*FEATURES, *OBSERVABLES, "weight", *truth)
     parts: list[dict[str, FloatArray]] = [{name: np.empty(0) for name in names}]
     n_generated = 0
-    for particles in shower(events, ecm=settings.ecm, seed=pythia_seed, mpi=settings.mpi):
+    for particles in shower(
+        events, ecm=settings.ecm, seed=pythia_seed, mpi=settings.mpi, photons=settings.photons
+    ):
         n_generated += len(particles.source)
         measured = observables(particles)
         kept = passes(measured, settings.pt_cuts)

@@ -67,7 +67,9 @@ def import_pythia() -> ModuleType:
     return module
 
 
-def pythia_for(events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False) -> tuple[Any, Any]:
+def pythia_for(
+    events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False, photons: bool = True
+) -> tuple[Any, Any]:
     """Return a Pythia object that will shower the events in order, and its event source.
 
     The caller must hold the source as long as Pythia runs: Pythia only keeps a pointer to it.
@@ -77,10 +79,15 @@ def pythia_for(events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False
         ecm: Collider energy in GeV.
         seed: Seed of Pythia's random numbers, from 1 to 900 000 000.
         mpi: Simulate multiparton interactions; seven times slower, and only the jet mass changes visibly.
+        photons: Let the muons radiate photons (`TimeShower:QEDshowerByL`).
     """
     pythia8mc = import_pythia()
     pythia = pythia8mc.Pythia("", False)
-    for line in (*_SETTINGS, f"Random:seed = {seed}", f"PartonLevel:MPI = {'on' if mpi else 'off'}"):
+    switches = (
+        f"PartonLevel:MPI = {'on' if mpi else 'off'}",
+        f"TimeShower:QEDshowerByL = {'on' if photons else 'off'}",
+    )
+    for line in (*_SETTINGS, f"Random:seed = {seed}", *switches):
         if not pythia.readString(line):
             msg = f"Pythia refused the setting {line!r}; this module is written for pythia8mc 8.317.2."
             raise RuntimeError(msg)
@@ -92,12 +99,14 @@ def pythia_for(events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False
     return pythia, source
 
 
-def shower(events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False) -> Iterator[FinalParticles]:
+def shower(
+    events: PartonEvents, *, ecm: float, seed: int, mpi: bool = False, photons: bool = True
+) -> Iterator[FinalParticles]:
     """Shower and hadronise the events; yield their final particles in batches.
 
     The few events that Pythia cannot finish are missing from the batches; `source` tells which are there.
     """
-    pythia, source = pythia_for(events, ecm=ecm, seed=seed, mpi=mpi)
+    pythia, source = pythia_for(events, ecm=ecm, seed=seed, mpi=mpi, photons=photons)
     n_left = len(events)
     while n_left > 0:
         batch = pythia.nextBatch(min(BATCH_SIZE, n_left))

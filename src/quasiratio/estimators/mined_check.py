@@ -1,0 +1,164 @@
+r"""A mined fit that checks itself, on events that took no part in it.
+
+On reference events the joint coefficient is an unbiased, if noisy, measurement of the function: what a fit has learned is how
+much closer to it than a constant the function comes, $E[(f_k - c_k)^2] - E[(\bar c_k - c_k)^2]$, in units of the spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from quasiratio.estimators.fit_check import Status, one_event_decides
+from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
+
+__all__ = ["MinedCheck", "MinedCheckDocument", "check_mined"]
+
+FloatArray = npt.NDArray[np.float64]
+_FEWEST_EVENTS = 50
+_WORSE_ERRORS = 2.0
+
+
+class MinedCheckDocument(Document):
+    """`MinedCheck`."""
+
+    status: Literal["good", "failed", "unknown"]
+    n_events: Annotated[int, Field(ge=0)]
+    explained: list[Measured]
+    explained_error: list[Measured]
+    largest_share: Measured
+    peak_fraction: Measured
+    reasons: list[Text]
+
+
+@dataclass(frozen=True)
+class MinedCheck:
+    r"""Whether fitted coefficient functions can be used.
+
+    Attributes:
+        status: `"good"`, `"failed"`, or `"unknown"` where too few events were left to tell.
+        n_events: Events that checked it.
+        explained: Per term, the share of the variance of $c_k$ that the function explains; NaN for constant terms. Below one also
+            where the function is exact, because $c_k$ depends on what is not seen.
+        explained_error: Its statistical error.
+        largest_share: Largest share of one event in $\sum |w f_k|$, over all terms.
+        peak_fraction: Share of the training after which its best state was reached.
+        reasons: Why it failed, or what to know of it; one sentence each.
+    """
+
+    status: Status
+    n_events: int
+    explained: tuple[float, ...] = ()
+    explained_error: tuple[float, ...] = ()
+    largest_share: float = float("nan")
+    peak_fraction: float = 1.0
+    reasons: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        opening = {
+            "good": "The fit passed its check",
+            "failed": "DO NOT USE THIS FIT: it failed its check",
+            "unknown": "The fit could not be checked",
+        }[self.status]
+        if self.status == "unknown":
+            return f"{opening}: {' '.join(self.reasons)}"
+        known = [share for share in self.explained if np.isfinite(share)]
+        reach = f"{min(known):.1%} to {max(known):.1%}" if known else "nothing"
+        facts = (
+            f"{opening} on {self.n_events} events kept aside: it explains {reach} of the variance of the coefficients; "
+            f"largest share of one event {self.largest_share:.1%}."
+        )
+        return " ".join([facts, *self.reasons])
+
+    def document(self) -> MinedCheckDocument:
+        """Describe the check."""
+        return MinedCheckDocument(
+            status=self.status,
+            n_events=self.n_events,
+            explained=[as_measured(share) for share in self.explained],
+            explained_error=[as_measured(error) for error in self.explained_error],
+            largest_share=as_measured(self.largest_share),
+            peak_fraction=as_measured(self.peak_fraction),
+            reasons=list(self.reasons),
+        )
+
+    @classmethod
+    def stored(cls, document: MinedCheckDocument) -> Self:
+        """Make the check again."""
+        return cls(
+            document.status,
+            document.n_events,
+            tuple(from_measured(share) for share in document.explained),
+            tuple(from_measured(error) for error in document.explained_error),
+            from_measured(document.largest_share),
+            from_measured(document.peak_fraction),
+            tuple(document.reasons),
+        )
+
+
+def check_mined(
+    learned: FloatArray,
+    known: FloatArray,
+    weights: FloatArray,
+    terms: Sequence[str],
+    *,
+    peak_fraction: float = 1.0,
+) -> MinedCheck:
+    """Compare functions with the coefficients of events kept aside.
+
+    Args:
+        learned: `(n, n_terms)` functions at these events.
+        known: Their joint coefficients.
+        weights: Their signed weights.
+        terms: Names of the terms.
+        peak_fraction: Share of the training after which its best state was reached.
+
+    Example:
+        >>> c = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> check_mined(c, c, np.ones(1000), ["r"]).explained
+        (1.0,)
+    """
+    if len(weights) < _FEWEST_EVENTS or not weights.sum() > 0:
+        return MinedCheck("unknown", len(weights), reasons=(f"only {len(weights)} events were kept aside.",))
+    normalised = weights / weights.sum()
+    mean = normalised @ known
+    spread = normalised @ np.square(known - mean)
+    explained, errors, worse, shares = [], [], [], []
+    for k, name in enumerate(terms):
+        if not spread[k] > 1e-8 * max(mean[k] ** 2, 1e-300):
+            explained.append(float("nan"))
+            errors.append(float("nan"))
+            continue
+        gain = np.square(known[:, k] - mean[k]) - np.square(known[:, k] - learned[:, k])
+        value = float(normalised @ gain)
+        error = float(np.sqrt(np.square(normalised) @ np.square(gain - value)))
+        explained.append(value / float(spread[k]))
+        errors.append(error / float(spread[k]))
+        if value < -_WORSE_ERRORS * error:
+            worse.append(name)
+        carried = np.abs(weights * learned[:, k])
+        natural = np.abs(weights * known[:, k])
+        if carried.sum() > 0 and natural.sum() > 0:
+            share = carried / carried.sum()
+            shares.append(float(share.max()))
+            if one_event_decides(share, natural / natural.sum()):
+                worse.append(f"{name} (one event carries {share.max():.0%})")
+    reasons = []
+    if worse:
+        reasons.append(
+            f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
+        )
+    return MinedCheck(
+        "failed" if worse else "good",
+        len(weights),
+        tuple(explained),
+        tuple(errors),
+        max(shares, default=float("nan")),
+        peak_fraction,
+        tuple(reasons),
+    )

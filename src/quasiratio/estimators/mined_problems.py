@@ -1,0 +1,512 @@
+r"""What is trained from the joint coefficients of events, one class for each method.
+
+A problem turns events into targets and weights of the training loop, and makes the model. On reference events
+$E[c_k(x, z) \mid x] = \rho_k(x)$, whatever the signs, because marginalisation over the hidden $z$ is linear.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.training_data import LabelledEvents
+from quasiratio.estimators.trials import Trained
+from quasiratio.ratios.polynomial import (
+    AffineTerms,
+    CoefficientModel,
+    RegressionModel,
+    SignClassesModel,
+    SquareModel,
+    TargetClass,
+    TrainingView,
+    square_terms,
+)
+from quasiratio.training import Pool
+from quasiratio.training.mined_objectives import MinedCrossEntropy, MinedRegression, PointsRegression
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from quasiratio.estimators.fitting import Fit
+    from quasiratio.training.objectives import Objective
+
+__all__ = [
+    "FreeTerms",
+    "MinedEvents",
+    "MinedProblem",
+    "PointsClasses",
+    "PointsLsif",
+    "RegressionProblem",
+    "SignClassesProblem",
+    "SquareProblem",
+    "exact_means",
+    "free_terms",
+    "train_mined",
+]
+
+FloatArray = npt.NDArray[np.float64]
+_CONSTANT = 1e-4
+"""Spread over mean, or residual over spread, below which a term counts as constant, or as known from the others."""
+_CHUNK = 2**16
+_FLOOR_SHARE = 0.25
+_LARGEST_FLOOR = 0.9
+
+
+@dataclass(frozen=True)
+class MinedEvents(LabelledEvents):
+    """Events that bring along what is to be learned, `(n, n_targets)`; labels are the number of the sample."""
+
+    targets: FloatArray
+
+    def select(self, index: npt.NDArray[Any]) -> MinedEvents:
+        """Return the events of a mask or of an index array."""
+        return MinedEvents(self.features[index], self.labels[index], self.weights[index], self.targets[index])
+
+
+@dataclass(frozen=True)
+class FreeTerms:
+    """Which coefficients are learned, and how the others follow from them.
+
+    Attributes:
+        learned: Numbers of the terms that are learned.
+        terms: All terms from the learned ones.
+        center: Weighted mean of the learned terms, with |w|.
+        spread: Their weighted standard deviation.
+    """
+
+    learned: npt.NDArray[np.int64]
+    terms: AffineTerms
+    center: FloatArray
+    spread: FloatArray
+
+
+def free_terms(coefficients: FloatArray, weights: FloatArray) -> FreeTerms:
+    """Find the terms that are constant on the reference, or linear functions of others, and impose what was found.
+
+    Example:
+        >>> c = np.random.default_rng(0).normal(size=(1000, 1))
+        >>> found = free_terms(np.hstack([np.ones((1000, 1)), c, 2.0 + 3.0 * c]), np.ones(1000))
+        >>> found.learned.tolist(), found.terms.matrix.round(6).tolist(), found.terms.offset.round(6).tolist()
+        ([1], [[0.0], [1.0], [3.0]], [1.0, 0.0, 2.0])
+    """
+    absolute = np.abs(weights) / np.abs(weights).sum()
+    mean = exact_means(coefficients, absolute)
+    n_terms = len(mean)
+    covariance = np.zeros((n_terms, n_terms))
+    for start in range(0, len(coefficients), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        centred = coefficients[rows] - mean
+        covariance += (centred * absolute[rows, None]).T @ centred
+    spread = np.sqrt(np.diag(covariance))
+    varies = spread > _CONSTANT * np.abs(mean)
+    matrix, offset = np.zeros((n_terms, n_terms)), np.where(varies, 0.0, mean)
+    correlation = covariance / np.outer(np.where(varies, spread, 1.0), np.where(varies, spread, 1.0))
+    learned: list[int] = []
+    left = correlation.copy()
+    for _ in range(n_terms):
+        rest = np.where(varies, np.diag(left), 0.0)
+        rest[learned] = 0.0
+        # of terms that vary alike the first is learned
+        best = int(np.argmax(rest > 0.999 * rest.max())) if rest.max() > _CONSTANT**2 else -1
+        if best < 0:
+            break
+        learned.append(best)
+        left = left - np.outer(left[:, best], left[best]) / left[best, best]
+    learned.sort()
+    chosen = np.array(learned, dtype=np.int64)
+    for term in np.flatnonzero(varies):
+        if term in learned:
+            matrix[term, term] = 1.0
+            continue
+        slopes = np.linalg.solve(correlation[np.ix_(chosen, chosen)], correlation[chosen, term])
+        matrix[term, chosen] = slopes * spread[term] / spread[chosen]
+        offset[term] = mean[term] - matrix[term, chosen] @ mean[chosen]
+    return FreeTerms(chosen, AffineTerms(matrix[:, chosen], offset), mean[chosen], spread[chosen])
+
+
+def exact_means(values: FloatArray, shares: FloatArray) -> FloatArray:
+    """Return means that are exact where all values are the same, also in the last digit.
+
+    Example:
+        >>> float(exact_means(np.full((3, 1), 0.1), np.full(3, 1 / 3))[0])
+        0.1
+    """
+    means: FloatArray = shares @ values
+    is_same = values.min(axis=0) == values.max(axis=0)
+    return np.where(is_same, values[0], means)
+
+
+@dataclass(frozen=True)
+class MinedProblem(ABC):
+    """One way to learn from mined events.
+
+    Args:
+        weights: Signed weights of the training reference.
+        is_positive: Whether its density is positive, so that the sign asymmetry is capped from below.
+    """
+
+    weights: FloatArray
+    is_positive: bool
+
+    @property
+    @abstractmethod
+    def objective(self) -> Objective:
+        """What is minimised."""
+
+    @abstractmethod
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return what the objective compares with, `(n, n_targets)`."""
+
+    @abstractmethod
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make the model, at a start that says the means."""
+
+    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:  # noqa: ARG002
+        """Return positive weights with mean one, `(n_members, n)`."""
+        absolute = weights.abs()
+        return (absolute / absolute.mean(dim=1, keepdim=True)).float()
+
+    @property
+    def has_signs(self) -> bool:
+        """Whether the reference has weights of both signs."""
+        return bool(np.any(self.weights < 0))
+
+    @property
+    def mean_asymmetry(self) -> float:
+        """Sum of weights over sum of absolute weights."""
+        return float(self.weights.sum() / np.abs(self.weights).sum())
+
+    @property
+    def floor(self) -> float | None:
+        """The smallest sign asymmetry of the reference: a quarter of the mean one."""
+        is_capped = self.has_signs and self.is_positive
+        return min(_LARGEST_FLOOR, _FLOOR_SHARE * self.mean_asymmetry) if is_capped else None
+
+    @property
+    def start_log_odds(self) -> float:
+        """The logarithm of the odds of a negative weight, over all events."""
+        return float(np.log((1.0 - self.mean_asymmetry) / (1.0 + self.mean_asymmetry)))
+
+
+@dataclass(frozen=True)
+class RegressionProblem(MinedProblem):
+    r"""Minimise $E_\mathrm{ref} \sum_k (f_k - c_k)^2/\sigma_k^2$ over the learned terms."""
+
+    free: FreeTerms
+
+    @property
+    def objective(self) -> Objective:
+        """Squares."""
+        return MinedRegression(tuple((self.free.center / self.free.spread).tolist()), self.has_signs)
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return standardised coefficients, and the sign of the weight behind them."""
+        standardised = (events.targets[:, self.free.learned] - self.free.center) / self.free.spread
+        return _with_signs(standardised, events, has_signs=self.has_signs)
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the means."""
+        start = [0.0] * len(self.free.learned) + ([self.start_log_odds] if self.has_signs else [])
+        network = fit.network(len(start), start=torch.tensor(start))
+        return RegressionModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.free.terms,
+            self.floor,
+            center=self.free.center,
+            spread=self.free.spread,
+            has_signs=self.has_signs,
+        ).to(fit.device)
+
+
+@dataclass(frozen=True)
+class SignClassesProblem(MinedProblem):
+    r"""One softmax over $1 + 2K$ classes, $E_\mathrm{ref}[-\ln\pi_0 - \sum_k a_k (c_k^+ \ln\pi_{k+} + c_k^- \ln\pi_{k-})]$."""
+
+    free: FreeTerms
+    coefficients: FloatArray
+    """Of the training events."""
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        """Mean positive and negative part of each learned coefficient times the weight, `(2, n_functions)`."""
+        absolute = np.abs(self.weights) / np.abs(self.weights).sum()
+        values = self.coefficients[:, self.free.learned] * np.where(self.weights < 0, -1.0, 1.0)[:, None]
+        return np.stack([absolute @ np.maximum(values, 0.0), absolute @ np.maximum(-values, 0.0)])
+
+    @cached_property
+    def classes(self) -> tuple[TargetClass, ...]:
+        """The classes that carry weight, the reference first."""
+        reference = [TargetClass(-1, 1)] + ([TargetClass(-1, -1)] if self.has_signs else [])
+        others = [
+            TargetClass(function, sign)
+            for function in range(len(self.free.learned))
+            for sign, share in ((1, self._shares[0, function]), (-1, self._shares[1, function]))
+            if share > 0
+        ]
+        return (*reference, *others)
+
+    @cached_property
+    def scales(self) -> FloatArray:
+        """Return a_k, one over the mean absolute coefficient."""
+        return np.asarray(1.0 / self._shares.sum(axis=0), dtype=np.float64)
+
+    @property
+    def objective(self) -> Objective:
+        """Cross-entropy with several classes per event."""
+        return MinedCrossEntropy()
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return the share of every class, divided by their number so that the risk is of order one."""
+        sign = np.where(events.weights < 0, -1.0, 1.0)
+        values = events.targets[:, self.free.learned] * sign[:, None] * self.scales
+        columns = [
+            (sign == part.sign).astype(np.float64)
+            if part.function < 0
+            else np.maximum(part.sign * values[:, part.function], 0.0)
+            for part in self.classes
+        ]
+        if not self.has_signs:
+            columns[0] = np.ones(len(events))
+        return (np.column_stack(columns) / (1 + len(self.free.learned))).astype(np.float32)
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the mean shares."""
+        negative = 0.5 * (1.0 - self.mean_asymmetry)
+        start = []
+        for function, sign in self.classes:
+            if function < 0:
+                start.append(1.0 - negative if sign > 0 else negative)
+            else:
+                start.append(float(self.scales[function] * self._shares[0 if sign > 0 else 1, function]))
+        network = fit.network(len(start), start=torch.tensor(start).log())
+        return SignClassesModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.free.terms,
+            self.floor,
+            classes=self.classes,
+            scales=self.scales,
+        ).to(fit.device)
+
+
+@dataclass(frozen=True)
+class SquareProblem(MinedProblem):
+    r"""Regression of the coefficients of $|L^T(1, \theta)|^2$, which are never those of a negative density."""
+
+    free: FreeTerms
+    center: FloatArray
+    spread: FloatArray
+    """Of all terms; one for the spread of a constant one."""
+
+    @cached_property
+    def units(self) -> FloatArray:
+        """Square root of the mean of the diagonal terms."""
+        places = square_terms(_rows_of_square(len(self.center)))
+        diagonal = np.array([mean for mean, (i, j) in zip(self.center, places, strict=True) if i == j])
+        if np.any(diagonal <= 0):
+            raise InvalidInputError(_NOT_POSITIVE)
+        return np.asarray(np.sqrt(diagonal), dtype=np.float64)
+
+    @property
+    def fixed_first(self) -> bool:
+        """Whether the first term is constant."""
+        return 0 not in self.free.learned and not self.free.terms.matrix[0].any()
+
+    @property
+    def objective(self) -> Objective:
+        """Squares."""
+        return MinedRegression(tuple((self.center / self.spread).tolist()), self.has_signs)
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return standardised coefficients, and the sign of the weight behind them."""
+        return _with_signs((events.targets - self.center) / self.spread, events, has_signs=self.has_signs)
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the triangular root of the mean matrix."""
+        size = len(self.units)
+        matrix = np.zeros((size, size))
+        for mean, (i, j) in zip(self.center, square_terms(size), strict=True):
+            matrix[i, j] = matrix[j, i] = (mean if i == j else 0.5 * mean) / (self.units[i] * self.units[j])
+        if np.linalg.eigvalsh(matrix)[0] < -1e-3:
+            raise InvalidInputError(_NOT_POSITIVE)
+        lower = np.linalg.cholesky(matrix + 1e-3 * np.eye(size) * (np.arange(size) > 0))
+        entries = lower[np.tril_indices(size)][1 if self.fixed_first else 0 :].tolist()
+        start = entries + ([self.start_log_odds] if self.has_signs else [])
+        network = fit.network(len(start), start=torch.tensor(start, dtype=torch.float32))
+        n_terms = len(self.center)
+        return SquareModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            AffineTerms(np.eye(n_terms), np.zeros(n_terms)),
+            self.floor,
+            units=self.units,
+            center=self.center,
+            spread=self.spread,
+            fixed_first=self.fixed_first,
+            has_signs=self.has_signs,
+        ).to(fit.device)
+
+
+@dataclass(frozen=True)
+class PointsLsif(MinedProblem):
+    r"""LSIF of several samples over one reference.
+
+    Weights are in units of the sum of the reference's; functions are in units of $\sum |w_s| / \sum w_\mathrm{ref}$.
+    """
+
+    totals: FloatArray
+    """Sum of weights of each sample over that of the reference."""
+    scales: FloatArray
+    """Sum of absolute weights of each sample over the sum of the reference's weights."""
+    terms: AffineTerms
+
+    @property
+    def objective(self) -> Objective:
+        """LSIF of all samples."""
+        return PointsRegression(len(self.totals), self.has_signs)
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return the number of the sample, and the sign of the weight."""
+        return _with_signs(events.targets[:, :1], events, has_signs=self.has_signs)
+
+    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
+        """Normalise the reference to one and each sample to its total in its own units."""
+        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
+        own = torch.from_numpy(events.weights).to(weights.device)
+        result = torch.zeros_like(weights)
+        for number in range(len(self.totals) + 1):
+            is_here = numbers == number
+            absolute = own[is_here].abs().sum()
+            if number == 0:  # |w| with the learned sign has the sum of the signed weights
+                result[:, is_here] = weights[:, is_here].abs() * (1.0 / (absolute * self.mean_asymmetry))
+            else:
+                result[:, is_here] = weights[:, is_here] * (1.0 / absolute)
+        return (result * len(events)).float()
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the totals."""
+        start = (self.totals / self.scales).tolist() + ([self.start_log_odds] if self.has_signs else [])
+        network = fit.network(len(start), start=torch.tensor(start))
+        return RegressionModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.terms,
+            self.floor,
+            center=np.zeros(len(self.scales)),
+            spread=self.scales,
+            has_signs=self.has_signs,
+        ).to(fit.device)
+
+
+@dataclass(frozen=True)
+class PointsClasses(MinedProblem):
+    """One softmax over (sample, sign), all with absolute weights."""
+
+    scales: FloatArray
+    """Sum of absolute weights of each sample over the sum of the reference's absolute weights."""
+    shares: FloatArray
+    """Share of negative weights of each sample, by |w|."""
+    terms: AffineTerms
+
+    @cached_property
+    def classes(self) -> tuple[TargetClass, ...]:
+        """The classes that carry weight, the reference first."""
+        reference = [TargetClass(-1, 1)] + ([TargetClass(-1, -1)] if self.has_signs else [])
+        others = [
+            TargetClass(function, sign)
+            for function, negative in enumerate(self.shares)
+            for sign, share in ((1, 1.0 - negative), (-1, negative))
+            if share > 0
+        ]
+        return (*reference, *others)
+
+    @property
+    def objective(self) -> Objective:
+        """Cross-entropy."""
+        return MinedCrossEntropy()
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return one for the class of the event, zero for the others."""
+        number = {part: index for index, part in enumerate(self.classes)}
+        result = np.zeros((len(events), len(self.classes)), dtype=np.float32)
+        functions = events.targets[:, 0].astype(np.int64) - 1
+        for part, index in number.items():
+            is_negative = events.weights < 0
+            has_other = part._replace(sign=-part.sign) in number
+            right_sign = (is_negative == (part.sign < 0)) if has_other else np.ones(len(events), dtype=bool)
+            result[(functions == part.function) & right_sign, index] = 1.0
+        return result
+
+    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
+        """Give the reference and each sample the same sum of absolute weights."""
+        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
+        own = torch.from_numpy(np.abs(events.weights)).to(weights.device)
+        result = torch.zeros_like(weights)
+        n_parts = len(self.scales) + 1
+        for number in range(n_parts):
+            is_here = numbers == number
+            result[:, is_here] = weights[:, is_here].abs() * (len(events) / n_parts / own[is_here].sum())
+        return result.float()
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the shares."""
+        negative = 0.5 * (1.0 - self.mean_asymmetry)
+        start = [
+            (share if sign < 0 else 1.0 - share)
+            for (function, sign) in self.classes
+            for share in [negative if function < 0 else float(self.shares[function])]
+        ]
+        network = fit.network(len(start), start=torch.tensor(start).log())
+        return SignClassesModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.terms,
+            self.floor,
+            classes=self.classes,
+            scales=1.0 / self.scales,
+        ).to(fit.device)
+
+
+_NOT_POSITIVE = (
+    "Got coefficients whose mean is that of a density which is negative at some parameter values; method='positive' has "
+    "densities that are positive at all of them, and cannot represent this one. Use method='regression' or 'sign-resolved', "
+    "or give the terms of second order."
+)
+
+
+def train_mined(fit: Fit, problem: MinedProblem) -> Trained:
+    """Train the networks of all members with the settings of the fit."""
+    pools = []
+    held_out_weights = fit.tensor(fit.validation_events.weights)[None]
+    for events, weights in (
+        (fit.train_events, fit.member_weights),
+        (fit.validation_events, held_out_weights),
+    ):
+        mined = cast(MinedEvents, events)
+        pools.append(Pool(None, fit.tensor(problem.targets(mined)), problem.pool_weights(mined, weights)))
+    model = problem.model(fit)
+    trained = fit.train(TrainingView(model), problem.objective, pools[:1], pools[1:])
+    return Trained(cast(Any, model), *trained)
+
+
+def _with_signs(values: FloatArray, events: MinedEvents, *, has_signs: bool) -> npt.NDArray[np.float32]:
+    if has_signs:
+        values = np.column_stack([values, np.where(events.weights < 0, -1.0, 1.0)])
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def _rows_of_square(n_terms: int) -> int:
+    return round((float(np.sqrt(8 * n_terms + 1)) - 1) / 2)

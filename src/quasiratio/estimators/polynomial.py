@@ -1,0 +1,430 @@
+r"""Densities that are polynomials of parameters, relative to a reference: all coefficient functions in one network.
+
+$$\lambda(x \mid \theta) = \frac{d\sigma(x \mid \theta)}{d\sigma_\mathrm{ref}(x)} = \sum_k P_k(\theta)\, \rho_k(x), \qquad
+\rho_k(x) = E_\mathrm{ref}[c_k(x, z) \mid x],$$
+
+with the joint coefficients $c_k$ of each reference event, from `PolynomialBasis.solve` or from the generator. Every $\rho_k$ may have
+either sign, and so may $\lambda$ in a truncated expansion. The ratio of densities that are normalised to one is
+$\lambda(x \mid \theta) / E_\mathrm{ref}[\lambda(\cdot \mid \theta)]$.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Annotated, Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+from sklearn.utils.validation import check_is_fitted
+
+from quasiratio.basis import PolynomialBasis
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
+from quasiratio.estimators.mined import MinedDocument, MinedEstimator, MinedParameters, Rate, split_groups
+from quasiratio.estimators.mined_check import MinedCheck
+from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, PointsClasses, PointsLsif
+from quasiratio.estimators.persistent import FittedDocument
+from quasiratio.estimators.training_data import checked_features
+from quasiratio.losses.loss_document import UserLosses
+from quasiratio.model_files.document import Document, Name, refuse_if
+from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
+from quasiratio.model_files.onnx_graph import OnnxGraph, add_std
+from quasiratio.ratios.polynomial import AffineTerms
+from quasiratio.sample import WeightedSample
+
+__all__ = ["PolynomialRatio"]
+
+FloatArray = npt.NDArray[np.float64]
+_METHODS = ("regression", "sign-resolved", "positive")
+_RANK_TOLERANCE = 1e-9
+
+
+_MEANINGS = {
+    "ratio": "ratio of the unit-normalised densities at theta, over the reference",
+    "intensity": "ratio of differential cross-sections at theta, over the reference",
+    "ratio_std": "standard deviation of the ratio across the members of the ensemble",
+}
+_MOST_TERMS = 20_000
+
+
+class BasisDocument(Document):
+    """`PolynomialBasis`."""
+
+    parameters: list[Name] = Field(min_length=1, max_length=1000)
+    order: Annotated[int, Field(ge=1, le=20)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse_if(len(set(self.parameters)) < len(self.parameters), "a parameter stands twice")
+        refuse_if(
+            PolynomialBasis(self.parameters, self.order).n_terms > _MOST_TERMS, "there are too many terms"
+        )
+        return self
+
+    def restored(self, losses: UserLosses) -> PolynomialBasis:  # noqa: ARG002
+        """Make the basis again."""
+        return PolynomialBasis(self.parameters, self.order)
+
+
+class PolynomialParameters(MinedParameters):
+    """Parameters of `PolynomialRatio`."""
+
+    basis: BasisDocument
+    method: Literal["regression", "sign-resolved", "positive"]
+
+
+class PolynomialDocument(MinedDocument):
+    """A fitted `PolynomialRatio`."""
+
+    @model_validator(mode="after")
+    def _check_terms(self) -> Self:
+        basis = PolynomialBasis(self.parameters.basis.parameters, self.parameters.basis.order)
+        refuse_if(basis.n_terms != self.model.n_terms, "the model has another number of terms than the basis")
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class PolynomialRatio(MinedEstimator):
+    r"""Learn $\lambda(x \mid \theta) = \sum_k P_k(\theta)\, \rho_k(x)$ from one sample with weights at several points.
+
+    Terms that are constant on the reference, such as the Standard Model's where that is the reference, are not learned but exact. So
+    are linear relations between terms. Takes the hyperparameters of `MinedEstimator` as well.
+
+    Args:
+        basis: The monomials of the parameters.
+        method: `"regression"` of the coefficients; `"sign-resolved"`, a softmax over the reference and both signs of each
+            coefficient, milder where these have heavy tails; or `"positive"`, where the density is physical at all parameter values:
+            $\lambda = |L(x)^T (1, \theta)|^2$, for second order only.
+
+    Example:
+        >>> import quasiratio as qr
+        >>> case = qr.distributions.LatentAmplitudeCase()
+        >>> events = case.sample(4000, np.random.default_rng(0))
+        >>> model = qr.PolynomialRatio(case.basis, max_steps=300, random_state=0).fit(events.features, events.mined)
+        >>> model.predict_coefficients(events.features).shape
+        (4000, 6)
+        >>> model.predict_ratio(events.features, {"a": 0.5}).mean().round(6)
+        np.float64(1.0)
+    """
+
+    basis: PolynomialBasis
+    method: Literal["regression", "sign-resolved", "positive"] = "regression"
+
+    parameters_type: ClassVar[type[Document]] = PolynomialParameters
+    fitted_type: ClassVar[type[FittedDocument]] = PolynomialDocument
+
+    def fit(self, X: Any, coefficients: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
+        """Learn from reference events that bring their coefficients.
+
+        Args:
+            X: `(n, d)` features of reference events, or anything that `WeightedSample` accepts.
+            coefficients: `(n, n_terms)` joint coefficients, relative to the weight of the reference.
+            sample_weight: Signed weights of the reference; those of a `WeightedSample`, else all one.
+        """
+        method = self._checked_polynomial_method()
+        self._learn(X, coefficients, sample_weight, method=method, terms=self.basis.terms)
+        return self
+
+    def _checked_polynomial_method(self) -> str:
+        given: object = self.basis
+        if not isinstance(given, PolynomialBasis):
+            msg = f"Got basis = {given!r}; expected a PolynomialBasis, such as PolynomialBasis(['C_H'], order=2)."
+            raise InvalidInputError(msg)
+        method = self._checked_method(self.method, _METHODS)
+        if method == "positive" and self.basis.order != 2:
+            msg = (
+                f"Got method='positive' with a basis of order {self.basis.order}; expected order 2. A square is a polynomial of second "
+                "order: a linear truncation is negative at some parameter values for every event, and no square can represent "
+                "it. Use method='regression' or 'sign-resolved', or give the quadratic terms."
+            )
+            raise InvalidInputError(msg)
+        return method
+
+    def fit_points(
+        self,
+        reference: Any,  # noqa: ANN401 - what WeightedSample takes
+        samples: Sequence[Any],
+        mixing: npt.ArrayLike,
+        *,
+        reference_mixing: npt.ArrayLike | None = None,
+    ) -> Self:
+        r"""Learn from several samples, each a known mixture of the terms, without weights of single events at other points.
+
+        Sample $s$ has the density $d\sigma_s = \sum_k M_{sk}\, d\sigma_k$: the row of a sample at $\theta_s$ is `basis(theta_s)`, that
+        of an interference-only sample is one at its term and zero elsewhere. One network learns all $d\sigma_s/d\sigma_\mathrm{ref}$,
+        and the linear system is solved for the $\rho_k$.
+
+        Args:
+            reference: A `WeightedSample`, or what one can be made of; its weights must have a positive sum.
+            samples: The same for each sample; sums of weights may be zero or negative. All weights are in the same units of
+                cross-section, so that the sum of weights of a sample is its cross-section.
+            mixing: `(n_samples, n_terms)` row of each sample.
+            reference_mixing: Row of the reference, where it is a mixture of the terms, too: `basis(theta_ref)`. Then
+                $\sum_k M_{\mathrm{ref}\,k}\, \rho_k = 1$ holds exactly.
+        """
+        method = self._checked_polynomial_method()
+        if method == "positive":
+            msg = "Got method='positive' for fit_points; expected 'regression' or 'sign-resolved', which learn from samples."
+            raise InvalidInputError(msg)
+        all_samples = [WeightedSample(sample) for sample in (reference, *samples)]
+        for number, sample in enumerate(all_samples[1:], start=1):
+            if sample.names != all_samples[0].names:
+                msg = (
+                    f"Got the features {list(sample.names)} in sample {number} and {list(all_samples[0].names)} in the reference; "
+                    "expected the same names in the same order."
+                )
+                raise InvalidInputError(msg)
+        all_samples[0].require_positive_sum("reference")
+        terms = _solved_mixing(self.basis, mixing, len(samples), reference_mixing)
+        stacked = WeightedSample.adopt(
+            np.concatenate([sample.features for sample in all_samples]),
+            np.concatenate([sample.weights for sample in all_samples]),
+            all_samples[0].names,
+        )
+        features = checked_features(self, stacked, reset=True)
+        numbers = np.repeat(np.arange(len(all_samples)), [len(sample) for sample in all_samples])
+        weights = np.array(stacked.weights)
+        self.checked_settings(len(features))
+        self.seed_: int = self.new_seed()
+        self.fingerprint_: DataFingerprint = data_fingerprint(
+            self.feature_list(), features, numbers > 0, weights
+        )
+        events = MinedEvents(features, numbers > 0, weights, numbers[:, None].astype(np.float64))
+        fraction = self.held_out_fraction(len(events))
+        rng = np.random.default_rng(self.seed_)
+        parts = split_groups(2 * numbers + (weights < 0), (fraction,), rng)
+        training, held_out = (events.select(part) for part in parts)
+        self._train_problem(_points_problem(self, method, training, all_samples, terms), training, held_out)
+        self.means_, self.means_covariance_ = _rates_of_samples(all_samples, terms)
+        is_reference = numbers == 0
+        self._calibrate(features[is_reference], np.empty(0), weights[is_reference])
+        self.fit_check_: MinedCheck = MinedCheck(
+            "unknown",
+            0,
+            peak_fraction=self.history_.peak_fraction,
+            reasons=(
+                "events of separate samples carry no coefficients to compare with; look at the closure of each sample.",
+            ),
+        )
+        return self
+
+    def predict_coefficients(self, X: Any) -> FloatArray:  # noqa: ANN401
+        r"""Return the coefficient functions $\rho_k(x)$, `(n, n_terms)`, in the order of `basis.terms`."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict(checked_features(self, X, reset=False)).coefficients
+
+    def predict_member_coefficients(self, X: Any) -> FloatArray:  # noqa: ANN401
+        """Return the coefficient functions of each member, `(n_members, n, n_terms)`."""
+        check_is_fitted(self, "model_")
+        return self.model_.predict(checked_features(self, X, reset=False), members=True).members
+
+    def predict_intensity(self, X: Any, theta: Any) -> FloatArray:  # noqa: ANN401
+        r"""Return $\lambda(x \mid \theta) = d\sigma(x \mid \theta)/d\sigma_\mathrm{ref}(x)$, of either sign.
+
+        Args:
+            X: Features in the order of the fit.
+            theta: One point, for a result of the shape `(n,)`, or several, for `(n_points, n)`.
+        """
+        return self.basis(theta) @ self.predict_coefficients(X).T
+
+    @overload
+    def predict_ratio(self, X: Any, theta: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
+
+    @overload
+    def predict_ratio(
+        self,
+        X: Any,  # noqa: ANN401
+        theta: Any,  # noqa: ANN401
+        *,
+        return_std: Literal[True],
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+    def predict_ratio(
+        self, X: Any, theta: Any, *, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        r"""Return the ratio of unit-normalised densities, $\lambda(x \mid \theta) / E_\mathrm{ref}[\lambda(\cdot \mid \theta)]$.
+
+        Args:
+            X: Features in the order of the fit.
+            theta: One point, for a result of the shape `(n,)`, or several, for `(n_points, n)`.
+            return_std: Also return the standard deviation across the members; needs `n_members > 1`.
+        """
+        check_is_fitted(self, "model_")
+        monomials = self.basis(theta)
+        rates = monomials @ self.learned_means_
+        if not np.all(rates > 0):
+            msg = (
+                f"The rate relative to the reference is {float(np.min(rates)):.6g}; expected a positive one, to normalise to. "
+                "Use predict_intensity at parameter values where the cross-section is not positive."
+            )
+            raise InvalidInputError(msg)
+        predicted = self.model_.predict(checked_features(self, X, reset=False), members=return_std)
+        ratio: FloatArray = (monomials @ predicted.coefficients.T) / rates[..., None]
+        if not return_std:
+            return ratio
+        if self.n_members < 2:
+            msg = (
+                "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
+            )
+            raise InvalidInputError(msg)
+        members = [
+            (monomials @ rows.T) / (monomials @ means)[..., None]
+            for rows, means in zip(predicted.members, self.member_means_, strict=True)
+        ]
+        return ratio, np.std(members, axis=0, ddof=1)
+
+    def rate(self, theta: Any) -> Rate:  # noqa: ANN401
+        r"""Return $\sigma(\theta)/\sigma_\mathrm{ref} = \sum_k P_k(\theta)\, E_\mathrm{ref}[c_k]$ and its statistical error, from weights alone."""
+        check_is_fitted(self, "model_")
+        monomials = self.basis(theta)
+        if monomials.ndim != 1:
+            msg = f"Got {len(monomials)} points; expected one. Ask for the rate point by point."
+            raise InvalidInputError(msg)
+        variance = float(monomials @ self.means_covariance_ @ monomials)
+        return Rate(float(monomials @ self.means_), max(variance, 0.0) ** 0.5)
+
+    def stored_parameter(self, name: str, value: Any) -> Any:  # noqa: ANN401
+        """Turn a parameter into what its document holds."""
+        if isinstance(value, PolynomialBasis):
+            return BasisDocument(parameters=list(value.parameters), order=value.order)
+        return super().stored_parameter(name, value)
+
+    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+        """Write the fitted estimator as one ONNX graph with the parameters as an input.
+
+        Inputs: `features`, float32 of shape `(batch, d)`, and `theta`, float32 of shape `(batch, n_parameters)`, or with one row for
+        all events. Outputs, float32 of shape `(batch,)`: `ratio`, `intensity` and, for an ensemble, `ratio_std`.
+
+        Args:
+            path: The file; an older one is replaced in one step.
+            separate_inputs: One input of shape `(batch, 1)` per feature, under its name; the parameters stay together.
+        """
+        check_is_fitted(self, "model_")
+        target, names = checked_onnx_path(path), self.feature_list()
+        taken = ["theta", *_MEANINGS]
+        inputs = input_names(names, taken, separate=separate_inputs)
+        graph = OnnxGraph([*inputs, *taken])
+        model = self.model_.add_onnx(graph, add_inputs(graph, inputs))
+        monomials = _add_monomials(graph, graph.cast("theta", np.float64), self.basis)
+        intensity = graph.add(
+            "ReduceSum", graph.add("Mul", monomials, model.coefficients), graph.axes(-1), keepdims=0
+        )
+        rate = graph.add("MatMul", monomials, self.learned_means_)
+        outputs = {"ratio": graph.add("Div", intensity, rate), "intensity": intensity}
+        if model.members is not None:
+            values = graph.add(
+                "ReduceSum", graph.add("Mul", monomials, model.members), graph.axes(-1), keepdims=0
+            )
+            rates = graph.add("MatMul", monomials, np.ascontiguousarray(self.member_means_.T))
+            ratios = graph.add("Div", values, graph.add("Transpose", rates, perm=[1, 0]))
+            outputs["ratio_std"] = add_std(graph, ratios, self.n_members)
+        widths = dict.fromkeys(inputs, 1) if separate_inputs else {"features": len(names)}
+        write_onnx(
+            target,
+            graph,
+            widths | {"theta": self.basis.n_parameters},
+            outputs,
+            metadata={
+                "quasiratio_version": version("quasiratio"),
+                "estimator": " ".join(repr(self).split()),
+                "features": json.dumps(names),
+                "parameters": json.dumps(list(self.basis.parameters)),
+                "terms": json.dumps(list(self.basis.terms)),
+                "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
+                "training_events": str(self.fingerprint_.n_events),
+                "training_sha256": self.fingerprint_.sha256,
+                "training_summary": json.dumps(self.training_summary()),
+            },
+            rows={"theta": "points"},
+            description=f"PolynomialRatio of quasiratio: {_MEANINGS['ratio']}",
+        )
+
+
+def _add_monomials(graph: OnnxGraph, theta: str, basis: PolynomialBasis) -> str:
+    """Add the monomials, `(n, n_terms)`, each a product of `order` factors out of (1, theta)."""
+    one = graph.add("Add", graph.add("Mul", graph.add("Gather", theta, graph.axes(0), axis=1), 0.0), 1.0)
+    extended = graph.add("Concat", one, theta, axis=1)
+    factors = [np.repeat(np.arange(basis.n_parameters), row) + 1 for row in basis.exponents]
+    places = np.array([np.pad(row, (0, basis.order - len(row))) for row in factors], dtype=np.int64)
+    product = graph.add("Gather", extended, places[:, 0], axis=1)
+    for column in places.T[1:]:
+        product = graph.add(
+            "Mul", product, graph.add("Gather", extended, np.ascontiguousarray(column), axis=1)
+        )
+    return product
+
+
+def _solved_mixing(
+    basis: PolynomialBasis, mixing: npt.ArrayLike, n_samples: int, reference_mixing: npt.ArrayLike | None
+) -> AffineTerms:
+    """Solve for the terms: rho = A f + b, with the relation of the reference imposed."""
+    rows = np.asarray(mixing, dtype=np.float64)
+    if rows.shape != (n_samples, basis.n_terms) or not np.all(np.isfinite(rows)):
+        msg = (
+            f"Got a mixing of the shape {rows.shape} for {n_samples} samples; expected one row per sample and one finite number for each "
+            f"of the {basis.n_terms} terms."
+        )
+        raise InvalidInputError(msg)
+    particular, null = np.zeros(basis.n_terms), np.eye(basis.n_terms)
+    if reference_mixing is not None:
+        row = np.asarray(reference_mixing, dtype=np.float64)
+        if row.shape != (basis.n_terms,) or not row.any():
+            msg = f"Got a reference_mixing of the shape {row.shape}; expected {basis.n_terms} numbers, not all zero."
+            raise InvalidInputError(msg)
+        particular = row / (row @ row)
+        null = np.linalg.svd(row[None])[2][1:].T
+    system = rows @ null
+    scale = np.abs(system).max(axis=0)
+    singular = np.linalg.svd(system / np.where(scale > 0, scale, 1.0), compute_uv=False)
+    rank = int(np.sum(singular > _RANK_TOLERANCE * max(float(singular.max(initial=0.0)), 1e-300)))
+    if rank < null.shape[1]:
+        unknown = np.linalg.svd(system)[2][-1] @ null.T
+        shown = " + ".join(f"{v:.3g}*{t}" for v, t in zip(unknown, basis.terms, strict=True) if abs(v) > 1e-6)
+        advice = (
+            ""
+            if reference_mixing is not None
+            else ", or give reference_mixing where the reference is itself a mixture"
+        )
+        msg = (
+            f"Got {n_samples} samples, which determine {rank} of the {null.shape[1]} unknown combinations of terms; expected all. Nothing is "
+            f"known of the direction {shown.replace('+ -', '- ')}. Add samples where it contributes{advice}."
+        )
+        raise InvalidInputError(msg)
+    inverse = null @ np.linalg.pinv(system)
+    return AffineTerms(inverse, particular - inverse @ (rows @ particular))
+
+
+def _points_problem(
+    estimator: PolynomialRatio,
+    method: str,
+    training: MinedEvents,
+    samples: Sequence[WeightedSample],
+    terms: AffineTerms,
+) -> MinedProblem:
+    reference = training.weights[training.targets[:, 0] == 0]
+    is_positive = estimator.reference_density == "positive"
+    totals = np.array([sample.sum_of_weights for sample in samples])
+    absolute = np.array([float(np.abs(sample.weights).sum()) for sample in samples])
+    if np.any(absolute == 0):
+        msg = f"Got no weight in sample {int(np.argmin(absolute))}; expected events with weights. Leave it out of the samples."
+        raise InvalidInputError(msg)
+    if method == "regression":
+        return PointsLsif(reference, is_positive, totals[1:] / totals[0], absolute[1:] / totals[0], terms)
+    negative = 0.5 * (1.0 - totals / absolute)
+    return PointsClasses(
+        reference, is_positive, absolute[1:] / absolute[0], np.clip(negative[1:], 0.0, 1.0), terms
+    )
+
+
+def _rates_of_samples(samples: Sequence[WeightedSample], terms: AffineTerms) -> tuple[FloatArray, FloatArray]:
+    """Return the rates of the terms from the sums of weights, and their covariance."""
+    total = samples[0].sum_of_weights
+    rates = np.array([sample.sum_of_weights for sample in samples[1:]]) / total
+    variances = np.array([float(np.square(sample.weights).sum()) for sample in samples]) / total**2
+    covariance = np.diag(variances[1:]) + variances[0] * np.outer(rates, rates)
+    return terms.matrix @ rates + terms.offset, terms.matrix @ covariance @ terms.matrix.T

@@ -1,0 +1,245 @@
+"""Learning from joint coefficients: closed forms of the hidden-variable toys, laws, and input that is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import quasiratio as qr
+from quasiratio.distributions import LatentAmplitudeCase, LatentExponentialCase
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.mined_problems import free_terms
+
+METHODS = ("regression", "sign-resolved", "positive")
+QUICK: dict[str, Any] = {"max_steps": 400, "random_state": 0, "weight_decay": 0.03}
+CASE = LatentAmplitudeCase()
+
+
+def _fitted(
+    method: str, case: LatentAmplitudeCase = CASE, n: int = 8000, **options: Any
+) -> qr.PolynomialRatio:
+    events = case.sample(n, np.random.default_rng(1))
+    model = qr.PolynomialRatio(case.basis, method=method, **(QUICK | options))
+    return model.fit(events.features, events.mined, events.weights)
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, qr.PolynomialRatio]:
+    return {method: _fitted(method) for method in METHODS}
+
+
+@pytest.fixture(scope="module")
+def test_events() -> np.ndarray:
+    return CASE.sample(4000, np.random.default_rng(2)).features
+
+
+def _errors(model: qr.PolynomialRatio, X: np.ndarray, case: LatentAmplitudeCase = CASE) -> np.ndarray:
+    exact = case.exact_coefficients(X)
+    return np.sqrt(np.mean((model.predict_coefficients(X) - exact) ** 2, axis=0)) / np.maximum(
+        exact.std(axis=0), 0.1
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_closed_form_is_recovered(method: str, models: dict, test_events: np.ndarray) -> None:
+    errors = _errors(models[method], test_events)
+    assert errors[0] == 0  # the Standard Model's term is the reference
+    assert errors.max() < 0.35
+    assert errors[1] < 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_reference_has_the_intensity_one_exactly(
+    method: str, models: dict, test_events: np.ndarray
+) -> None:
+    assert np.all(models[method].predict_intensity(test_events, [0.0, 0.0]) == 1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_intensities_are_polynomials_and_ratios_have_the_mean_one(method: str, models: dict) -> None:
+    """Laws: lambda = sum of P_k rho_k at one and at many points; E_ref[ratio] = 1 over the events of the fit."""
+    model, events = models[method], CASE.sample(8000, np.random.default_rng(1))
+    points = np.array([[0.3, -0.2], [-1.0, 0.5]])
+    coefficients = model.predict_coefficients(events.features)
+    intensity = model.predict_intensity(events.features, points)
+    np.testing.assert_allclose(intensity, CASE.basis(points) @ coefficients.T)
+    np.testing.assert_allclose(model.predict_intensity(events.features, points[1]), intensity[1])
+    np.testing.assert_allclose(model.predict_ratio(events.features, points).mean(axis=1), 1.0, rtol=1e-9)
+    rate = model.rate(points[0])
+    np.testing.assert_allclose(rate.value, events.mined.mean(axis=0) @ CASE.basis(points[0]))
+    if method != "positive":  # a sum of squares cannot be shifted
+        assert intensity[0].mean() == pytest.approx(rate.value, rel=1e-9)
+
+
+def test_the_error_of_the_rate_is_that_of_the_mean(models: dict) -> None:
+    events = CASE.sample(8000, np.random.default_rng(1))
+    values = events.mined @ CASE.basis([0.4, 0.1])
+    assert models["regression"].rate([0.4, 0.1]).error == pytest.approx(
+        values.std() / np.sqrt(8000), rel=1e-3
+    )
+
+
+def test_positive_is_positive_everywhere(models: dict) -> None:
+    rng = np.random.default_rng(0)
+    far = rng.normal(scale=20.0, size=(2000, 2))
+    points = rng.normal(scale=3.0, size=(50, 2))
+    assert models["positive"].predict_intensity(far, points).min() >= -1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_signed_reference(method: str) -> None:
+    case = LatentAmplitudeCase(negative=0.6)
+    X = case.sample(4000, np.random.default_rng(2)).features
+    signed = _fitted(method, case, n=20_000)
+    assert _errors(signed, X, case)[:3].max() < 0.3
+    ignored = case.sample(20_000, np.random.default_rng(1))
+    absolute = qr.PolynomialRatio(case.basis, method=method, **QUICK).fit(ignored.features, ignored.mined)
+    assert _errors(absolute, X, case)[2] > _errors(signed, X, case)[2]
+    asymmetry = signed.model_.reference_asymmetry(X.astype(np.float32))
+    assert asymmetry is not None
+    assert asymmetry.min() > 0.25 * (ignored.weights.mean()) - 1e-6  # capped
+
+
+def test_another_reference_point_is_exact_as_well() -> None:
+    """Where the reference is a point of the polynomial, its intensity is one at every event."""
+    events = CASE.sample(6000, np.random.default_rng(3))
+    at = {"a": 0.3, "b": -0.2}
+    reference = events.mined @ CASE.basis(at)
+    for method in ("regression", "sign-resolved"):
+        model = qr.PolynomialRatio(CASE.basis, method=method, **QUICK)
+        model.fit(events.features, events.mined / reference[:, None], reference)
+        np.testing.assert_allclose(model.predict_intensity(events.features, at), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["regression", "sign-resolved"])
+def test_a_linear_truncation_is_learned_and_positive_refuses_it(method: str, test_events: np.ndarray) -> None:
+    linear = LatentAmplitudeCase(linear=True)
+    model = _fitted(method, linear)
+    assert _errors(model, test_events, linear)[1:].max() < 0.2
+    with pytest.raises(InvalidInputError, match="no square can represent"):
+        _fitted("positive", linear)
+
+
+def test_positive_refuses_squares_that_are_not_there() -> None:
+    events = CASE.sample(1000, np.random.default_rng(0))
+    without = events.mined * [1, 1, 1, 0, 0, 0]
+    with pytest.raises(InvalidInputError, match="negative at some parameter values"):
+        qr.PolynomialRatio(CASE.basis, method="positive", **QUICK).fit(events.features, without)
+
+
+def test_members_and_their_spread(test_events: np.ndarray) -> None:
+    model = _fitted("regression", n=3000, n_members=3)
+    ratio, std = model.predict_ratio(test_events, [[0.5, 0.0], [0.0, 0.2]], return_std=True)
+    assert ratio.shape == std.shape == (2, 4000)
+    assert 0.001 < std.mean() < 0.3
+    assert model.predict_member_coefficients(test_events).shape == (3, 4000, 6)
+    with pytest.raises(InvalidInputError, match="ensemble"):
+        _fitted("regression", n=1000, max_steps=20).predict_ratio(test_events, [0.5, 0.0], return_std=True)
+
+
+def test_the_same_seed_gives_the_same_bits_and_a_clone_is_unfitted(test_events: np.ndarray) -> None:
+    first, second = (_fitted("sign-resolved", n=3000, max_steps=100) for _ in range(2))
+    np.testing.assert_array_equal(
+        first.predict_coefficients(test_events), second.predict_coefficients(test_events)
+    )
+    copied = clone(first)
+    assert copied.basis == first.basis
+    assert not hasattr(copied, "model_")
+
+
+@pytest.mark.parametrize("method", ["regression", "sign-resolved"])
+@pytest.mark.parametrize("negative", [0.0, 0.4])
+def test_points_from_separate_samples(method: str, negative: float, test_events: np.ndarray) -> None:
+    """Samples at points, and interference alone, whose weights sum to zero."""
+    case, rng = LatentAmplitudeCase(negative=negative), np.random.default_rng(5)
+    basis = qr.PolynomialBasis(["a", "b"], order=1)
+    reference, others = case.sample(15_000, rng), [case.sample(15_000, rng) for _ in range(2)]
+    samples = [
+        qr.WeightedSample(events.features, events.weights * events.mined[:, number])
+        for number, events in enumerate(others, start=1)
+    ]
+    model = qr.PolynomialRatio(basis, method=method, **(QUICK | {"max_steps": 600}))
+    given = qr.WeightedSample(reference.features, reference.weights)
+    model.fit_points(given, samples, [[0, 1, 0], [0, 0, 1]], reference_mixing=[1, 0, 0])
+    exact = case.exact_coefficients(test_events)[:, :3]
+    learned = model.predict_coefficients(test_events)
+    assert np.all(learned[:, 0] == 1)
+    errors = np.sqrt(np.mean((learned - exact) ** 2, axis=0))[1:] / exact.std(axis=0)[1:]
+    assert errors.max() < 0.35
+    assert model.rate([1.0, 0.0]).value == pytest.approx(
+        1.0 + samples[0].sum_of_weights / given.sum_of_weights
+    )
+    mixed = [samples[0], samples[1]]
+    with pytest.raises(InvalidInputError, match="determine 2 of the 3"):
+        model.fit_points(given, mixed, [[0, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("method", ["regression", "sign-resolved"])
+def test_the_joint_ratio(method: str) -> None:
+    case = LatentExponentialCase(slopes=(0.7, -0.7))
+    events = case.sample(8000, np.random.default_rng(0))
+    model = qr.JointRatio(method=method, n_members=2, **QUICK).fit(events.features, events.mined)
+    X = case.sample(3000, np.random.default_rng(1)).features
+    exact = case.exact_ratio(X)
+    ratio, std = model.predict_ratio(X, return_std=True)
+    assert np.sqrt(np.mean((ratio - exact) ** 2)) < 0.15 * exact.std()
+    assert (ratio < 0).any()
+    assert std.min() > 0
+    assert model.predict_ratio(events.features).mean() == pytest.approx(1.0)
+    plain = qr.JointRatio(method=method, normalize=False, **QUICK).fit(events.features, 3.0 * events.mined)
+    assert plain.predict_ratio(events.features).mean() == pytest.approx(3.0 * events.mined.mean())
+    with pytest.raises(InvalidInputError, match="positive one"):
+        qr.JointRatio(method=method, **QUICK).fit(events.features, -events.mined)
+
+
+@pytest.mark.slow
+def test_mined_needs_a_third_of_the_events_of_two_samples() -> None:
+    case = LatentExponentialCase(slopes=(0.8, -0.5))
+    X = case.sample(20_000, np.random.default_rng(9)).features
+    exact = case.exact_ratio(X)
+    mined, two = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        events = case.sample(6000, rng)
+        model = qr.JointRatio(random_state=seed).fit(events.features, events.mined)
+        mined.append(np.mean((model.predict_ratio(X) - exact) ** 2))
+        reference = qr.WeightedSample(case.sample(9000, rng).features)
+        ratio = qr.SignResolvedRatio(random_state=seed).fit_samples(reference, case.target_sample(9000, rng))
+        two.append(np.mean((ratio.predict_ratio(X) - exact) ** 2))
+    assert np.mean(mined) < np.mean(two)
+
+
+def test_free_terms_hold_for_relations_of_several_terms() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(2000, 2))
+    values = np.column_stack([np.full(2000, 2.0), base, base @ [1.0, -2.0] + 0.5, np.zeros(2000)])
+    free = free_terms(values, rng.choice([1.0, -0.3], size=2000))
+    assert len(free.learned) == 2
+    completed = values[:, free.learned] @ free.terms.matrix.T + free.terms.offset
+    np.testing.assert_allclose(completed, values, atol=1e-9)
+
+
+def test_bad_input_is_refused_with_numbers() -> None:
+    events = CASE.sample(100, np.random.default_rng(0))
+    model = qr.PolynomialRatio(CASE.basis, **QUICK)
+    with pytest.raises(InvalidInputError, match=r"shape \(100, 5\)"):
+        model.fit(events.features, events.mined[:, :5])
+    bad = events.mined.copy()
+    bad[[3, 7], 2] = np.nan
+    with pytest.raises(InvalidInputError, match=r"2 of 100 events .* number 3, 7"):
+        model.fit(events.features, bad)
+    with pytest.raises(InvalidInputError, match="nothing to learn"):
+        model.fit(events.features, np.ones((100, 6)))
+    with pytest.raises(InvalidInputError, match="sum to"):
+        model.fit(events.features, events.mined, -np.ones(100))
+    with pytest.raises(InvalidInputError, match="expected one of"):
+        qr.PolynomialRatio(CASE.basis, method="other").fit(events.features, events.mined)
+    with pytest.raises(InvalidInputError, match="PolynomialBasis"):
+        qr.PolynomialRatio("C_H").fit(events.features, events.mined)
+    with pytest.raises(InvalidInputError, match="expected a positive one"):
+        _fitted("regression", LatentAmplitudeCase(linear=True), n=1000, max_steps=20).predict_ratio(
+            events.features, [0.0, 1e9]
+        )
