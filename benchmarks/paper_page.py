@@ -19,6 +19,7 @@ from typing import Any
 from PIL import Image
 
 from benchmarks.paper_contents import (
+    CLOSED_FORM,
     FIGURES,
     NO_REMARK,
     OLDER_DEFAULTS,
@@ -46,7 +47,7 @@ NOT_RUN = "not yet run at full size"
 STUDIES = ("signed-gaussians", "loss-landscapes", "weight-variance", "smeft-hh")
 _HAS_PUBLISHED_SETTINGS = ("signed-gaussians", "weight-variance", "smeft-hh")
 _METRICS: dict[Metric, str] = {"chi2": "chi2/ndof", "entropy": "D_S2"}
-_WIDEST, _COLOURS = 1200, 128
+_WIDEST, LARGEST = 1200, 150_000
 _NOTABLE, _NOTABLE_FACTOR = 2.0, 1.5
 
 
@@ -308,7 +309,9 @@ def _figures() -> Iterable[str]:
             lines.append(note)
         there = [name for name in names if (PICTURES / study / f"{name}.png").exists()]
         lines += [f"![{title}: {name}](assets/paper/{study}/{name}.png)" for name in there]
-        if there:
+        if there and set(names) <= CLOSED_FORM:
+            lines.append("*Closed form: no run, no events.*")
+        elif there:
             run = made_by[study]
             size = "" if run["preset"] == "full" else f"; {NOT_RUN}"
             lines.append(f"*`{study}`, preset `{run['preset']}`, seed 0, commit {run['commit'][:8]}{size}.*")
@@ -331,6 +334,9 @@ def keep(directory: Path) -> None:
     if not content["complete"]:
         msg = f"{directory} is not complete; run it with --resume first"
         raise SystemExit(msg)
+    if preset == "smoke":
+        msg = f"{directory} is of the preset smoke, whose numbers mean nothing; keep quick or full"
+        raise SystemExit(msg)
     name = reference_name(study, preset, is_published=is_published)
     (REFERENCE / name).write_text(json.dumps(content, indent=1) + "\n")
     print(f"kept {name}")
@@ -344,15 +350,28 @@ def keep(directory: Path) -> None:
     (PICTURES / "runs.json").write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n")
 
 
+def keep_closed_forms(directory: Path) -> None:
+    """Take over the figures that are drawn without events, from a run of `signed-gaussians` of any size."""
+    (PICTURES / "signed-gaussians").mkdir(parents=True, exist_ok=True)
+    for name in sorted(CLOSED_FORM):
+        path = PICTURES / "signed-gaussians" / f"{name}.png"
+        path.write_bytes(small_picture(directory / f"{name}.png"))
+
+
 def small_picture(path: Path) -> bytes:
-    """Return a PNG of at most 1200 pixels in width and few colours: enough for a page."""
+    """Return a PNG of at most 1200 pixels in width; colours are kept, unless the file would be too large for a page."""
     with Image.open(path) as image:
         picture = image.convert("RGB")
-        if picture.width > _WIDEST:
-            height = round(picture.height * _WIDEST / picture.width)
-            picture = picture.resize((_WIDEST, height), Image.Resampling.LANCZOS)
-        written = io.BytesIO()
-        picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(written, "PNG", optimize=True)
+    if picture.width > _WIDEST:
+        height = round(picture.height * _WIDEST / picture.width)
+        picture = picture.resize((_WIDEST, height), Image.Resampling.LANCZOS)
+    content = _png(picture)
+    return content if len(content) < LARGEST else _png(picture.quantize(256, dither=Image.Dither.NONE))
+
+
+def _png(picture: Image.Image) -> bytes:
+    written = io.BytesIO()
+    picture.save(written, "PNG", optimize=True)
     return written.getvalue()
 
 
@@ -378,8 +397,14 @@ def main() -> None:
     parser.add_argument(
         "--keep", nargs="*", type=Path, default=[], help="Output directories of finished studies."
     )
-    for directory in parser.parse_args().keep:
+    parser.add_argument(
+        "--closed-forms", type=Path, help="Output directory of signed-gaussians, of any preset."
+    )
+    arguments = parser.parse_args()
+    for directory in arguments.keep:
         keep(directory)
+    if arguments.closed_forms is not None:
+        keep_closed_forms(arguments.closed_forms)
     PAGE.write_text(page_text())
     print(f"wrote {PAGE}")
 
