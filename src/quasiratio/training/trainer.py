@@ -39,6 +39,7 @@ class TrainedNetworks(NamedTuple):
 
 
 _FINITE_CHECK_INTERVAL = 25
+_IMPROVEMENT_ERRORS = 1.0
 _CACHED_ROWS, _MIN_PART = 2**13, 512
 """Rows of all networks together whose activations fit the processor's cache; gradients add up over parts."""
 _REMEDY = (
@@ -65,7 +66,8 @@ def train(
         validation: All validation events, one row per network (or one row for all).
         settings: Schedule and stopping rule.
         keep_initial: Whether the state before training counts as a state to fall back on, as it does
-            when a trained model is tuned: the validation loss then never gets worse.
+            when a trained model is tuned: the validation loss then never gets worse, and with a decaying schedule
+            the trained model is given up only for one that is better by more than a standard error.
         progress: Called after each epoch.
 
     Raises:
@@ -83,6 +85,7 @@ def train(
         Verdict.of(model, objective, validation),
         keep_initial=keep_initial,
         prefer_latest=not keep_initial and settings.schedule != "constant",
+        improvement_errors=0.0 if settings.schedule == "constant" else _IMPROVEMENT_ERRORS,
     )
     average = WeightAverage(parameters, first_step=settings.first_averaged_step(n_steps))
     n_diverged_epochs = torch.zeros_like(best.risk, dtype=torch.long)

@@ -57,13 +57,25 @@ class BestStates:
     cannot tell from it: the difference of their risks is below two standard errors (of the paired
     difference) and below 5e-4 of the risk. Later states of a decaying schedule have less noise, and at large
     sizes the lowest of many nearly equal risks is the lowest by chance.
+
+    With `improvement_errors` the state before the training is given up only for one whose risk is lower by more than so
+    many standard errors of the paired difference.
     """
 
     def __init__(
-        self, parameters: Sequence[nn.Parameter], initial: Verdict, *, keep_initial: bool, prefer_latest: bool
+        self,
+        parameters: Sequence[nn.Parameter],
+        initial: Verdict,
+        *,
+        keep_initial: bool,
+        prefer_latest: bool,
+        improvement_errors: float = 0.0,
     ) -> None:
         self.parameters = parameters
         self.prefer_latest = prefer_latest
+        self.improvement_errors = improvement_errors
+        self.initial = initial
+        self.initial_states = [parameter.detach().clone() for parameter in parameters] if keep_initial else []
         self.states = [parameter.detach().clone() for parameter in parameters]
         self.lowest_losses = self.kept_losses = initial.losses
         self.risk = initial.risk if keep_initial else torch.full_like(initial.risk, math.inf)
@@ -93,9 +105,23 @@ class BestStates:
 
     def restore(self) -> None:
         """Put the kept states back in place."""
+        if self.improvement_errors and self.initial_states:
+            self._give_up_chance_improvements()
         with torch.no_grad():
             for state, parameter in zip(self.states, self.parameters, strict=True):
                 parameter.copy_(state)
+
+    def _give_up_chance_improvements(self) -> None:
+        """Go back to the state before the training where validation cannot tell the kept one from it."""
+        difference = (self.kept_losses - self.initial.losses).double()
+        error = difference.std(dim=1) / difference.shape[1] ** 0.5
+        by_chance = ~(difference.mean(dim=1) < -self.improvement_errors * error)
+        self.risk = torch.where(by_chance, self.initial.risk, self.risk)
+        self.epoch = torch.where(by_chance, -1, self.epoch)
+        self.kept_losses = torch.where(by_chance[:, None], self.initial.losses, self.kept_losses)
+        for state, before in zip(self.states, self.initial_states, strict=True):
+            rows = by_chance.repeat_interleave(len(state) // len(by_chance))
+            state[rows] = before[rows]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the kept states and what is known of them."""

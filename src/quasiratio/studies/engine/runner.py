@@ -44,6 +44,7 @@ class Outcome:
         rows: All rows.
         failures: Why tasks failed, by their keys.
         n_tasks: Tasks of the study.
+        seconds: Time that workers took for all rows, in all runs.
 
     Example:
         >>> Outcome([], {"seed-1": "ValueError: no"}, n_tasks=2).is_complete
@@ -53,6 +54,7 @@ class Outcome:
     rows: Sequence[Row]
     failures: Mapping[str, str]
     n_tasks: int
+    seconds: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -96,7 +98,7 @@ def run_study(
             for task in tasks
             if states.get(task.key, ("",))[0] == "failed"
         }
-        return Outcome(store.rows(), failures, len(tasks))
+        return Outcome(store.rows(), failures, len(tasks), store.seconds())
 
 
 class _Run:

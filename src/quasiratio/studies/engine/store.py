@@ -148,6 +148,11 @@ class ResultStore:
             record["commit"] = record.pop("commit_id")
         return records
 
+    def seconds(self) -> float:
+        """Return the time that workers took for all rows."""
+        with self._transaction(write=False) as execute:
+            return float(execute("SELECT coalesce(sum(seconds), 0) FROM points").fetchone()[0])
+
     def claim(self, task: str, *, lease: float = LEASE_SECONDS) -> bool:
         """Take a task; false where it is done, or failed since this run began, or another process has it."""
         now = time.time()

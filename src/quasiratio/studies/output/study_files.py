@@ -155,6 +155,7 @@ def _write_results(
         "study": study.name,
         "settings": dict(settings),
         "complete": outcome.is_complete,
+        "seconds": round(outcome.seconds, 1),
         **Provenance.here().as_dict(),
         "results": [
             {

@@ -1,0 +1,413 @@
+"""Write `docs/paper.md`, 'The paper, number by number', from what studies left in the repository.
+
+`python -m benchmarks.paper_page` writes the page from the committed numbers (`tests/studies/reference/*.json`) and figures
+(`docs/assets/paper`); a test compares. `python -m benchmarks.paper_page --keep DIRECTORY...` takes over the numbers and the
+figures of finished studies first, each with its preset, seeds, commit and seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from benchmarks.paper_contents import (
+    CLOSED_FORM,
+    FIGURES,
+    NO_REMARK,
+    OLDER_DEFAULTS,
+    REMARKS,
+    REMARKS_OF_RUNS,
+    TEXT_NUMBERS,
+)
+from benchmarks.results import read_rows
+from quasiratio.studies.engine.study_progress import duration_text
+from quasiratio.studies.output.published_tables import (
+    GG_HH,
+    GG_HH_OBSERVABLES,
+    GG_HH_SIZES,
+    SIGNED_GAUSSIAN_SIZES,
+    SIGNED_GAUSSIANS,
+    Metric,
+)
+from quasiratio.studies.ratio_methods import METHOD_LABELS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "paper.md"
+PICTURES = ROOT / "docs" / "assets" / "paper"
+REFERENCE = ROOT / "tests" / "studies" / "reference"
+NOT_RUN = "not yet run at full size"
+STUDIES = ("signed-gaussians", "loss-landscapes", "weight-variance", "smeft-hh")
+_HAS_PUBLISHED_SETTINGS = ("signed-gaussians", "weight-variance", "smeft-hh")
+_METRICS: dict[Metric, str] = {"chi2": "chi2/ndof", "entropy": "D_S2"}
+_WIDEST, LARGEST = 1200, 150_000
+_NOTABLE, _NOTABLE_FACTOR = 2.0, 1.5
+
+
+@dataclass(frozen=True)
+class Run:
+    """The numbers of a study as it was run once."""
+
+    study: str
+    preset: str
+    is_published: bool
+    content: dict[str, Any]
+
+    @property
+    def numbers(self) -> dict[str, dict[str, Any]]:
+        return {one["name"]: one for one in self.content["results"]}
+
+    @property
+    def has_published_size(self) -> bool:
+        return self.preset == "full"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its spread, and the preset it is of."""
+
+    value: float | None
+    spread: float | None
+    preset: str
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "not finite"
+        text = _short(self.value)
+        text += " (one seed)" if self.spread is None else f" ± {_short(self.spread)}"
+        return text if self.preset == "full" else f"{NOT_RUN} ({self.preset}: {text})"
+
+    def difference(self, printed: float, *, only_above: bool = False) -> str:
+        """Say how far it is from a printed number, if it is far; sizes other than the paper's are not compared."""
+        if self.value is None or self.preset != "full" or not printed:
+            return ""
+        if self.spread is None:
+            factor = self.value / printed
+            is_far = factor > _NOTABLE_FACTOR or factor < 1 / _NOTABLE_FACTOR
+            return f"{factor:.2g} times the printed value, with one seed" if is_far else ""
+        pull = (self.value - printed) / self.spread if self.spread else 0.0
+        if abs(pull) <= _NOTABLE or (only_above and pull < 0):
+            return ""
+        return f"{abs(pull):.2g} spreads {'above' if pull > 0 else 'below'} the printed value"
+
+
+def reference_name(study: str, preset: str, *, is_published: bool) -> str:
+    return f"{study}-{'published-' if is_published else ''}{preset}.json"
+
+
+def best_run(study: str, *, is_published: bool) -> Run | None:
+    """Return `full` where it is there, else `quick`."""
+    for preset in ("full", "quick"):
+        path = REFERENCE / reference_name(study, preset, is_published=is_published)
+        if path.exists():
+            return Run(study, preset, is_published, json.loads(path.read_text()))
+    return None
+
+
+def remark(study: str, name: str) -> str:
+    """Return what is known of a number."""
+    run = best_run(study, is_published=False)
+    of_run = REMARKS_OF_RUNS.get((run.content["commit"][:8], name)) if run else None
+    if of_run:
+        return of_run
+    if any(name.startswith(f"{key} / ") for key in NO_REMARK):
+        return ""
+    parts = name.split(" / ")
+    found = [key for key in REMARKS if name.startswith(key) or key in parts]
+    return REMARKS[max(found, key=len)] if found else ""
+
+
+def page_text() -> str:
+    """Return the page."""
+    parts = [
+        "# The paper, number by number",
+        (
+            "Every table and every figure of [arXiv:2410.10216](https://arxiv.org/abs/2410.10216): what is printed, ours in its "
+            "settings (`--published-settings`: its networks, schedules and draws), and ours in our settings. Numbers are medians "
+            "over seeds ± the standard deviation over seeds. This page is written by `python -m benchmarks.paper_page` from the "
+            "numbers in `tests/studies/reference` and the figures that the studies drew; a test keeps it up to date. One command "
+            "repeats everything: `quasiratio study all --preset full -o paper`."
+        ),
+        "## The runs behind it",
+        _runs(),
+        "## Tables",
+        _toy_settings(),
+        _toy_results(),
+        _gg_hh_settings(),
+        _gg_hh_results(),
+        "## Numbers of the text",
+        _text_numbers(),
+        "## Figures",
+        (
+            "In the order of the paper. The line under a figure says which run drew it: those of `quick` have a tenth of the "
+            "events, and are to be drawn again when `full` has been run."
+        ),
+        *_figures(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _runs() -> str:
+    rows = []
+    for study in STUDIES:
+        for is_published in (False, True):
+            if is_published and study not in _HAS_PUBLISHED_SETTINGS:
+                continue
+            whose = "the paper's" if is_published else "ours"
+            run = best_run(study, is_published=is_published)
+            if run is None:
+                rows.append([f"`{study}`", whose, NOT_RUN, "", "", "", ""])
+                continue
+            commit = run.content["commit"][:8]
+            seconds = run.content.get("seconds")
+            notes = [] if run.has_published_size else [NOT_RUN]
+            notes += [OLDER_DEFAULTS[commit]] if OLDER_DEFAULTS.get(commit) else []
+            rows.append(
+                [
+                    f"`{study}`", whose, f"`{run.preset}`", str(run.content["settings"].get("seeds", 1)), commit,
+                    "" if seconds is None else duration_text(seconds), "; ".join(notes),
+                ]
+            )  # fmt: skip
+    return _table(["study", "settings", "preset", "seeds", "commit", "time of one core", "remark"], rows)
+
+
+def _toy_settings() -> str:
+    rows = [
+        ["reference of both cases", "4/3, 2.5, 2.3", "4/3, 2.5, 2.3", ""],
+        ["Nonnegative target", "2, 2, 1.42", "2, 2, 1.42", "The text has 2.5 for the second; only 2 makes it nonnegative."],
+        ["Signed target", "2, 2, 1.2", "2, 2, 1.2", "As above."],
+        [
+            "events per class (training, validation, test)", _sizes(SIGNED_GAUSSIAN_SIZES), _sizes(SIGNED_GAUSSIAN_SIZES),
+            "With `full`.",
+        ],
+    ]  # fmt: skip
+    heading = "### Settings of the signed Gaussian mixtures\n\n`signed-gaussians`. Densities are $(c, \\sigma_1, \\sigma_2)$."
+    return heading + "\n\n" + _table(["", "published", "ours", "remark"], rows)
+
+
+def _toy_results() -> str:
+    rows = []
+    for metric, label in _METRICS.items():
+        for case, method in dict.fromkeys((case, method) for case, method, _ in SIGNED_GAUSSIANS):
+            name = f"{case} / {METHOD_LABELS[method]} / {label}"
+            printed = SIGNED_GAUSSIANS[case, method, metric]
+            theirs: Number | str | None = "the same" if method == "exact" else None
+            theirs = theirs or _number("signed-gaussians", name, is_published=True)
+            theirs = theirs or _one_seed(case, method, metric)
+            rows.append(
+                [label, case, METHOD_LABELS[method], *_line("signed-gaussians", name, printed, theirs)]
+            )
+        for method in ("sign-resolved", "sign-resolved-x8", "auto"):
+            for case in ("nonnegative", "signed"):
+                name = f"{case} / {METHOD_LABELS[method]} / {label}"
+                rows.append(
+                    [label, case, METHOD_LABELS[method], *_line("signed-gaussians", name, None, "not in it")]
+                )
+    heading = (
+        "### Results on the signed Gaussian mixtures\n\n`signed-gaussians`, radial distribution. A D_S2 of the Signed case "
+        "scatters by about 1e-3 between seeds even for the exact ratio."
+    )
+    columns = ["metric", "case", "method", "published", "ours, its settings", "ours, our settings", "remark"]
+    return heading + "\n\n" + _table(columns, rows)
+
+
+def _gg_hh_settings() -> str:
+    rows = [
+        ["Standard Model (reference)", "0, 0, 0, 0; Λ = 0", "0, 0, 0, 0", "Λ = 0 stands for no EFT contribution."],
+        ["linear SMEFT (target)", "13.5, 2.64, 12.6, 0.0387; Λ = 1 TeV", "the same", ""],
+        [
+            "events per class (training, validation, test)", _sizes(GG_HH_SIZES), _sizes(GG_HH_SIZES),
+            "Ours are generated by [`quasiratio generate gg-hh`](gg-hh.md), leading order; that page lists the differences.",
+        ],
+    ]  # fmt: skip
+    heading = "### Samples of gg → hh\n\n`smeft-hh`, 13 TeV. Coefficients are $C_{H,kin}$, $C_H$, $C_{uH}$, $C_{HG}$."
+    return heading + "\n\n" + _table(["", "published", "ours", "remark"], rows)
+
+
+def _gg_hh_results() -> str:
+    parts = []
+    for metric, label in _METRICS.items():
+        rows = []
+        for method in dict.fromkeys(method for _, method, _ in GG_HH):
+            for observable in GG_HH_OBSERVABLES:
+                name = f"{observable} / {METHOD_LABELS[method]} / {label}"
+                theirs = _number("smeft-hh", name, is_published=True)
+                printed = GG_HH[observable, method, metric]
+                rows.append(
+                    [METHOD_LABELS[method], f"`{observable}`", *_line("smeft-hh", name, printed, theirs)]
+                )
+        for method in ("sign-resolved", "auto"):
+            for observable in GG_HH_OBSERVABLES:
+                name = f"{observable} / {METHOD_LABELS[method]} / {label}"
+                rows.append(
+                    [METHOD_LABELS[method], f"`{observable}`", *_line("smeft-hh", name, None, "not in it")]
+                )
+        columns = ["method", "observable", "published", "ours, its settings", "ours, our settings", "remark"]
+        parts.append(f"### SMEFT results: {label}\n\n`smeft-hh`.\n\n{_table(columns, rows)}")
+    return "\n\n".join(parts)
+
+
+def _text_numbers() -> str:
+    rows = []
+    for study, name, printed, note in TEXT_NUMBERS:
+        has = study in _HAS_PUBLISHED_SETTINGS
+        theirs = _number(study, name, is_published=True) if has else "has one setting"
+        published, *rest, said = _line(study, name, None, theirs)
+        published = "" if printed is None else printed if isinstance(printed, str) else _short(printed)
+        rows.append([f"`{study}`", name, published, *rest, note or said])
+    return _table(
+        ["study", "number", "published", "ours, its settings", "ours, our settings", "remark"], rows
+    )
+
+
+def _line(study: str, name: str, printed: float | None, theirs: Number | str | None) -> list[str]:
+    """Return the printed number, ours in its settings, ours in our settings, and a remark."""
+    ours = _number(study, name, is_published=False)
+    said = []
+    if printed is not None:
+        if isinstance(theirs, Number) and (difference := theirs.difference(printed)):
+            said.append(f"In its settings ours is {difference}; not understood.")
+        known = remark(study, name)
+        if ours is not None and not known and (difference := ours.difference(printed, only_above=True)):
+            known = f"In our settings {difference}; not understood."
+        said.append(known)
+    shown = theirs if isinstance(theirs, str) else _shown(theirs)
+    return ["" if printed is None else _short(printed), shown, _shown(ours), " ".join(filter(None, said))]
+
+
+def _shown(number: Number | None) -> str:
+    return NOT_RUN if number is None else str(number)
+
+
+def _number(study: str, name: str, *, is_published: bool) -> Number | None:
+    run = best_run(study, is_published=is_published)
+    if run is None or name not in run.numbers:
+        return None
+    found = run.numbers[name]
+    return Number(found["value"], found["spread"], run.preset)
+
+
+def _one_seed(case: str, method: str, metric: Metric) -> Number | None:
+    """Return what `benchmarks/published.py` measured at the published size with one seed."""
+    wanted = {"mlp": "mlp-bce"}.get(method, method)
+    found = [row for row in read_rows("published") if (row["case"], row["method"]) == (case, wanted)]
+    return Number(found[0][metric], None, "full") if len(found) == 1 else None
+
+
+def _figures() -> Iterable[str]:
+    made_by = read_figure_runs()
+    for title, study, names, note in FIGURES:
+        lines = [f"### {title}"]
+        if note:
+            lines.append(note)
+        there = [name for name in names if (PICTURES / study / f"{name}.png").exists()]
+        lines += [f"![{title}: {name}](assets/paper/{study}/{name}.png)" for name in there]
+        if there and set(names) <= CLOSED_FORM:
+            lines.append("*Closed form: no run, no events.*")
+        elif there:
+            run = made_by[study]
+            size = "" if run["preset"] == "full" else f"; {NOT_RUN}"
+            lines.append(f"*`{study}`, preset `{run['preset']}`, seed 0, commit {run['commit'][:8]}{size}.*")
+        missing = [f"`{name}`" for name in names if name not in there]
+        if missing:
+            lines.append(f"*`{study}`: {', '.join(missing)} {NOT_RUN}, and no smaller run is kept.*")
+        yield "\n\n".join(lines)
+
+
+def read_figure_runs() -> dict[str, dict[str, Any]]:
+    path = PICTURES / "runs.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def keep(directory: Path) -> None:
+    """Take over the numbers and figures of a finished study."""
+    content = json.loads((directory / "results.json").read_text())
+    study, preset = content["study"], content["settings"]["preset"]
+    is_published = bool(content["settings"].get("published_settings"))
+    if not content["complete"]:
+        msg = f"{directory} is not complete; run it with --resume first"
+        raise SystemExit(msg)
+    if preset == "smoke":
+        msg = f"{directory} is of the preset smoke, whose numbers mean nothing; keep quick or full"
+        raise SystemExit(msg)
+    name = reference_name(study, preset, is_published=is_published)
+    (REFERENCE / name).write_text(json.dumps(content, indent=1) + "\n")
+    print(f"kept {name}")
+    if is_published:  # figures show our settings
+        return
+    (PICTURES / study).mkdir(parents=True, exist_ok=True)
+    for wanted in [name for _, of, names, _ in FIGURES if of == study for name in names]:
+        if (directory / f"{wanted}.png").exists():
+            (PICTURES / study / f"{wanted}.png").write_bytes(small_picture(directory / f"{wanted}.png"))
+    runs = read_figure_runs() | {study: {"preset": preset, "commit": content["commit"]}}
+    (PICTURES / "runs.json").write_text(json.dumps(runs, indent=1, sort_keys=True) + "\n")
+
+
+def keep_closed_forms(directory: Path) -> None:
+    """Take over the figures that are drawn without events, from a run of `signed-gaussians` of any size."""
+    (PICTURES / "signed-gaussians").mkdir(parents=True, exist_ok=True)
+    for name in sorted(CLOSED_FORM):
+        path = PICTURES / "signed-gaussians" / f"{name}.png"
+        path.write_bytes(small_picture(directory / f"{name}.png"))
+
+
+def small_picture(path: Path) -> bytes:
+    """Return a PNG of at most 1200 pixels in width; colours are kept, unless the file would be too large for a page."""
+    with Image.open(path) as image:
+        picture = image.convert("RGB")
+    if picture.width > _WIDEST:
+        height = round(picture.height * _WIDEST / picture.width)
+        picture = picture.resize((_WIDEST, height), Image.Resampling.LANCZOS)
+    content = _png(picture)
+    return content if len(content) < LARGEST else _png(picture.quantize(256, dither=Image.Dither.NONE))
+
+
+def _png(picture: Image.Image) -> bytes:
+    written = io.BytesIO()
+    picture.save(written, "PNG", optimize=True)
+    return written.getvalue()
+
+
+def _short(value: float) -> str:
+    """Three significant digits."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    return f"{value:.3g}" if 1e-4 <= abs(value) < 1e4 else f"{value:.2e}"
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return ", ".join(f"{size:,}" for size in sizes)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(cells) + " |" for cells in (columns, *rows)]
+    lines.insert(1, "|" + "---|" * len(columns))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--keep", nargs="*", type=Path, default=[], help="Output directories of finished studies."
+    )
+    parser.add_argument(
+        "--closed-forms", type=Path, help="Output directory of signed-gaussians, of any preset."
+    )
+    arguments = parser.parse_args()
+    for directory in arguments.keep:
+        keep(directory)
+    if arguments.closed_forms is not None:
+        keep_closed_forms(arguments.closed_forms)
+    PAGE.write_text(page_text())
+    print(f"wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
