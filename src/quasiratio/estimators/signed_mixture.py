@@ -34,6 +34,7 @@ __all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
 
 _CHUNK = 2**15
 _MAX_ITERATIONS = 50
+_IMPROVEMENT_ERRORS = 1.0
 
 
 class _Start(NamedTuple):
@@ -242,42 +243,55 @@ def coefficient_risk(
     log_ratios: dict[SignPair, Tensor], pool: Pool, coefficients: Tensor, loss: RatioLoss
 ) -> Tensor:
     r"""Risk of a member as a function of $(c_0, c_1)$ with its sub-ratios fixed, `(n_members,)`."""
-    ratio = recombine(log_ratios, coefficients[:, :1], coefficients[:, 1:]).ratio
-    losses = loss.per_event(loss.link.raw(ratio), pool.classes)
-    return (losses * pool.weights).mean(dim=1)
+    return _losses(log_ratios, pool, coefficients, loss, SignFloors()).mean(dim=1)
+
+
+def _losses(
+    log_ratios: dict[SignPair, Tensor],
+    pool: Pool,
+    coefficients: Tensor,
+    loss: RatioLoss,
+    floors: SignFloors,
+) -> Tensor:
+    ratio = recombine(log_ratios, coefficients[:, :1], coefficients[:, 1:], floors).ratio
+    return loss.per_event(loss.link.raw(ratio), pool.classes) * pool.weights
 
 
 def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> TrainingHistory:
     """Minimise the risk over the coefficients by L-BFGS on all training events, sub-ratios frozen.
 
-    Coefficients of a class without negative weights stay at one. A member whose validation risk would get
-    worse keeps its coefficients.
+    Coefficients of a class without negative weights stay at one. A member keeps its coefficients unless the new ones are
+    better on validation data by more than a standard error of the paired difference (with the published schedule: unless
+    they are better at all).
     """
     start = time.perf_counter()
     training, validation = fit.signed_pools()
     train_ratios = _log_ratios(model, fit.train_inputs)
     held_out_ratios = _log_ratios(model, fit.validation_inputs)
+    losses = partial(_losses, loss=loss, floors=model.floors)  # of the ratio that the model predicts
     initial = model.coefficients.detach().double()
     tuned = initial.clone().requires_grad_(True)
     optimiser = torch.optim.LBFGS([tuned], max_iter=_MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        risk = coefficient_risk(train_ratios, training, model.fixed_where_certain(tuned), loss).sum()
+        risk = losses(train_ratios, training, model.fixed_where_certain(tuned)).mean(dim=1).sum()
         risk.backward()  # type: ignore[no-untyped-call]
         return risk
 
     optimiser.step(closure)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         proposal = model.fixed_where_certain(tuned)
-        before = coefficient_risk(held_out_ratios, validation, initial, loss)
-        after = coefficient_risk(held_out_ratios, validation, proposal, loss)
-        better = after < before
+        before = losses(held_out_ratios, validation, initial)
+        difference = losses(held_out_ratios, validation, proposal) - before
+        n_errors = 0.0 if fit.settings.schedule == "constant" else _IMPROVEMENT_ERRORS
+        error = difference.std(dim=1) / difference.shape[1] ** 0.5
+        better = difference.mean(dim=1) < -n_errors * error
         model.coefficients.copy_(torch.where(better[:, None], proposal, initial).float())
-        train_risk = coefficient_risk(train_ratios, training, model.coefficients.double(), loss)
+        train_risk = losses(train_ratios, training, model.coefficients.double()).mean(dim=1)
     model.tuned_with = loss
     history = TrainingHistory(stage=f"tune-coefficients:{loss.name}")
-    risk = torch.minimum(before, after)
+    risk = before.mean(dim=1) + torch.where(better, difference.mean(dim=1), 0.0)
     history.append(1, _numpy(train_risk), _numpy(risk), 0.0, time.perf_counter() - start)
     history.best_epoch = np.where(_numpy(better) > 0, 0, -1)
     history.diverged = np.zeros(fit.n_members, dtype=bool)
