@@ -279,7 +279,7 @@ def test_folds_predict_every_event_by_a_model_that_has_not_seen_it() -> None:
 
 def test_folds_in_a_file_and_resumed() -> None:
     text = run("fit", *PAIR, *SHORT, "--folds", "2", "-o", "new", "--print-config")
-    assert "\nfolds: 2\n" in text
+    assert "\nn_folds: 2\n" in text
     Path("fit.yaml").write_text(text)
     assert json.loads(run("fit", "fit.yaml", "--json"))["diverged"] is False
     assert model_of("new").n_folds == 2
