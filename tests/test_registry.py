@@ -206,7 +206,7 @@ class PlainModel(RatioModel):
         return {"kind": "plain", "power": self.power}
 
     @classmethod
-    def from_document(cls, document: Any, stored: Any) -> PlainModel:  # type: ignore[override]
+    def from_document(cls, document: Any, stored: Any) -> PlainModel:
         return cls(stored.scaling, stored.network, document.n_members, document.power)
 
     def add_onnx_members(self, graph: Any, outputs: str, *, n_members: int) -> str:  # noqa: ARG002

@@ -265,6 +265,7 @@ def test_the_default_fit_has_twelve_passes_and_a_rate_that_knows_the_width() -> 
         warnings.simplefilter("ignore")
         estimator.fit(X, y, sample_weight=np.abs(w))
     n_training = 170  # of 200 events, 20 to validate and 10 to check
+    assert estimator.trials_ is not None
     taken = estimator.trials_.trials[estimator.trials_.chosen]
     assert estimator.history_.n_steps == round(taken.n_passes * n_training / 16)
     assert estimator.trials_.trials[0].n_passes == pytest.approx(12, abs=0.1)

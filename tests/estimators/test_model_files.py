@@ -190,7 +190,8 @@ def test_a_template_is_the_one_of_its_class(kind: Any) -> None:
     """The name of the class in the file decides which parameters are read: each must have its own."""
     template = kind().template()
     assert isinstance(template, TemplateDocument)
-    assert type(template).model_fields["kind"].annotation == Literal[kind.__name__]
+    allowed: Any = Literal[kind.__name__]
+    assert type(template).model_fields["kind"].annotation == allowed
     assert type(template).model_fields["parameters"].annotation is kind.parameters_type
     assert type(template.restored({})) is kind
 

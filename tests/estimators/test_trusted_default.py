@@ -217,6 +217,7 @@ def test_the_score_cannot_be_bribed_by_a_pole() -> None:
 
 def test_what_was_tried_is_told(fitted: qr.SignResolvedRatio) -> None:
     report = fitted.trials_
+    assert report is not None
     assert [round(t.n_passes, 1) for t in report.trials] == [12.0, 12.0, 12.0, 4.0, 4.0]
     assert report.trials[0].difference == 0
     assert str(report).startswith("Trained for ")
@@ -230,6 +231,7 @@ def test_a_given_length_is_one_training() -> None:
     reference, target = jets("equal-shares", 4000, 8)
     model = qr.SignResolvedRatio(max_steps=7, random_state=0, verbose=False).fit_samples(reference, target)
     assert model.history_.n_steps == 7
+    assert model.trials_ is not None
     assert len(model.trials_.trials) == 1
 
 

@@ -217,6 +217,14 @@ def test_a_forged_document_is_refused_in_one_sentence(kind: str, forge: Forge) -
     require_sentence(forge(change), reason)
 
 
+def test_a_file_of_the_first_format_is_read(forge: Forge, saved_model: Path) -> None:
+    """Also one with fields that came before the number of the format did."""
+    X = np.random.default_rng(0).uniform(1.0, 4.0, size=(50, 2)).astype(np.float32)
+    first, newest = qr.load(forge(_set("format_version", to=1))), qr.load(saved_model)
+    np.testing.assert_array_equal(first.predict_members(X), newest.predict_members(X))
+    assert FORMAT_VERSION == 2
+
+
 def _replace(name: str, value: Any) -> Change:
     def change(_: dict[str, Any], tensors: dict[str, Any]) -> None:
         assert name in tensors
@@ -273,7 +281,7 @@ def test_only_models_are_replaced(model: Path, tmp_path: Path) -> None:
         estimator.save(tmp_path / "no" / "model")
     for bad in ("", "a\0b", None, 3):
         with pytest.raises(InvalidInputError, match="expected the path of a directory"):
-            estimator.save(bad)
+            estimator.save(bad)  # type: ignore[arg-type]
     assert names(tmp_path) == ["data", "model"]
 
 
