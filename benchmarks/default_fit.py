@@ -38,7 +38,9 @@ print(time.perf_counter() - start)
 """
 
 
-def seconds_of_fit(events: Path, name: str = "SignResolvedRatio", source: Path = ROOT, **options: int) -> float:
+def seconds_of_fit(
+    events: Path, name: str = "SignResolvedRatio", source: Path = ROOT, **options: int
+) -> float:
     """Return the wall-clock seconds of one fit in a process of its own."""
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment["PYTHONPATH"] = str(source / "src")

@@ -12,6 +12,7 @@ import typer
 
 from quasiratio.cli.commands.apply import apply
 from quasiratio.cli.commands.demo import demo
+from quasiratio.cli.commands.eft import eft_app
 from quasiratio.cli.commands.evaluate import evaluate
 from quasiratio.cli.commands.export import export
 from quasiratio.cli.commands.fit import fit
@@ -64,3 +65,4 @@ app.command("positive", cls=NamedOnce)(positive)
 app.command("study", cls=NamedOnce)(study)
 app.command("export", cls=NamedOnce)(export)
 app.add_typer(models_app, name="models")
+app.add_typer(eft_app, name="eft")

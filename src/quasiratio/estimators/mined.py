@@ -30,7 +30,12 @@ from quasiratio.estimators.mined_problems import (
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.single_model import training_stages
 from quasiratio.estimators.training_data import checked_features, event_weights
-from quasiratio.estimators.trials import TrialReport, TrialReportDocument, best_of_trials
+from quasiratio.estimators.trials import (
+    TrialReport,
+    TrialReportDocument,
+    best_of_trials,
+    longer_while_better,
+)
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
 from quasiratio.ratios.polynomial import (
     CoefficientModel,
@@ -46,6 +51,7 @@ __all__ = ["MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_
 
 FloatArray = npt.NDArray[np.float64]
 _CHECK_SHARE = 0.5
+_MOST_LONG_EVENTS = 100_000
 _SHOWN = 5
 
 
@@ -183,6 +189,8 @@ class MinedEstimator(NetworkEstimator):
     def _train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
         fit = self.prepared_fit(training, held_out, self.seed_)
         best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
+        if fit.trials and len(training) <= _MOST_LONG_EVENTS:
+            best, trials = longer_while_better(fit, partial(train_mined, problem=problem), best, trials)
         self.trials_: TrialReport = trials
         self.model_: CoefficientModel = cast(Any, best.model)
         self.history_: TrainingHistory = best.history

@@ -19,7 +19,7 @@ from quasiratio.progress import progress_display
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from quasiratio.generators.gg_hh import Couplings, GeneratedSample, PtCuts
+    from quasiratio.generators.gg_hh import Couplings, GeneratedSample, PtCuts, WeightPoint
 
 __all__ = ["generate_app"]
 
@@ -68,6 +68,19 @@ def gg_hh(
             "of the 13 TeV Standard-Model sample without multiparton interactions.",
         ),
     ] = None,
+    points: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="YAML file of Wilson coefficients: the weight of every event at each of these points, as columns rwgt*.",
+        ),
+    ] = None,
+    photons: Annotated[
+        bool,
+        typer.Option(
+            "--photons/--no-photons", help="Photon radiation of the muons (TimeShower:QEDshowerByL)."
+        ),
+    ] = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -81,6 +94,7 @@ def gg_hh(
     out = output_file(output, overwrite=force)
     path = out.path
     couplings, cuts = _couplings(wilson, alpha_s), _cuts(pt_cuts)
+    weights = _points(points, wilson, alpha_s)
 
     from quasiratio.generators.gg_hh import generate  # noqa: PLC0415 - keeps --help fast
     from quasiratio.io import create_table  # noqa: PLC0415
@@ -100,6 +114,8 @@ def gg_hh(
                 couplings=couplings,
                 pdf=pdf,
                 pt_cuts=cuts,
+                points=weights,
+                photons=photons,
                 chunk_dir=parts,
                 progress=progress,
             )
@@ -148,6 +164,28 @@ def _couplings(text: str | None, alpha_s: Literal["running", "fixed"]) -> Coupli
             raise InvalidInputError(msg)
         given[name] = _number(value, f"--wilson {name}")
     return Couplings.from_smeft(**given, alpha_s=alpha_s)
+
+
+def _points(
+    path: Path | None, wilson: str | None, alpha_s: Literal["running", "fixed"]
+) -> tuple[WeightPoint, ...]:
+    """Read the points; their scale is that of the target's coefficients, where one is given."""
+    if path is None:
+        return ()
+    from quasiratio.generators.gg_hh import weight_points  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.io.weight_points import read_points  # noqa: PLC0415
+
+    found = read_points(path)
+    scales = [
+        part.partition("=")[2] for part in (wilson or "").split(",") if part.strip().startswith("Lambda")
+    ]
+    named = [
+        {name: value for name, value in zip(found.parameters, row.tolist(), strict=True) if value}
+        for row in found.points
+    ]
+    return weight_points(
+        named, alpha_s=alpha_s, Lambda=_number(scales[0], "--wilson Lambda") if scales else 1000.0
+    )
 
 
 def _cuts(text: str | None) -> PtCuts:

@@ -1,0 +1,110 @@
+"""Points and weights of EFT samples: names, cards, YAML; vectors that are missing, empty or inconsistent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.io import open_table
+from quasiratio.io.weight_points import point_of_name, points_of_names, read_points
+from quasiratio.io.weight_vectors import read_weight_vectors
+
+
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [
+        ("EFTrwgt5_ctG_0.1_cQe1_-3.2e-1", {"ctG": 0.1, "cQe1": -0.32}),
+        ("cHW_0p_cHB_m1p5", {"cHW": 0.0, "cHB": -1.5}),
+        ("rwgt3_C_H_3p0_C_uH_m3p0", {"C_H": 3.0, "C_uH": -3.0}),
+        ("rwgt0_sm", {}),
+        ("EFTrwgt183_SM", {}),
+        ("w_c3_2", {"c3": 2.0}),
+    ],
+)
+def test_names_tell_their_points(name: str, point: dict[str, float]) -> None:
+    assert point_of_name(name) == point
+    assert point_of_name(name, ["ctG", "cQe1", "cHW", "cHB", "C_H", "C_uH", "c3"]) == point
+
+
+@pytest.mark.parametrize("name", ["pt", "EFTrwgt5_ctG", "EFTrwgt5_ctG_abc", "cHW_1_2_3x"])
+def test_names_that_tell_nothing_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="names and values"):
+        point_of_name(name)
+
+
+def test_the_order_of_the_columns_is_kept() -> None:
+    names = ["eta", "EFTrwgt2_b_1_a_2", "EFTrwgt1_a_3", "EFTrwgt0_SM"]
+    found = points_of_names(names, "EFTrwgt*", ["a", "b"])
+    assert found.columns == tuple(names[1:])
+    np.testing.assert_array_equal(found.points, [[2, 1], [3, 0], [0, 0]])
+    with pytest.raises(InvalidInputError, match="fits none"):
+        points_of_names(names, "LHE*")
+
+
+def test_a_reweight_card(tmp_path: Path) -> None:
+    card = tmp_path / "reweight_card.dat"
+    card.write_text(
+        "change rwgt_dir rwgt\n# comment\nlaunch --rwgt_name=EFTrwgt0\n set ctG 0.5 # two\n set param_card cpt -1\n"
+        "launch --rwgt_name=EFTrwgt1\n  set param_card DIM6 7 2.5\n"
+    )
+    found = read_points(card)
+    assert found.parameters == ("ctG", "cpt", "DIM6_7")
+    np.testing.assert_array_equal(found.points, [[0.5, -1, 0], [0, 0, 2.5]])
+    card.write_text("launch\n set ctG many\n")
+    with pytest.raises(InvalidInputError, match="line 2"):
+        read_points(card)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("points: []", "no list of points"),
+        ("points: [[1, 2]]", "without names"),
+        ("parameters: [a]\npoints: [[1, 2]]", "expected 1 numbers"),
+        ("- {a: x}", "expected numbers"),
+        ("points: [{a: 1}]\nextra: 3", "entries extra"),
+        ("points: [{a: 1}]\ncolumns: [u, v]", "not one for each"),
+        ("points: [", "no YAML"),
+    ],
+)
+def test_bad_yaml(text: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "points.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=complaint):
+        read_points(path)
+
+
+def test_yaml_in_both_forms(tmp_path: Path) -> None:
+    path = tmp_path / "points.yaml"
+    path.write_text("- {}\n- {a: 1}\n- {a: -1, b: 2}\n")
+    np.testing.assert_array_equal(read_points(path).points, [[0, 0], [1, 0], [-1, 2]])
+    path.write_text(
+        "parameters: [b, a]\npoints: [[0, 0], {a: 3}]\nbranch: LHEReweightingWeight\nreference: {a: 1}\n"
+    )
+    found = read_points(path)
+    np.testing.assert_array_equal(found.points, [[0, 0], [0, 3]])
+    assert found.branch == "LHEReweightingWeight"
+    assert found.reference == {"a": 1}
+
+
+def test_vectors_that_are_empty_or_too_short_are_counted(tmp_path: Path) -> None:
+    uproot, ak = pytest.importorskip("uproot"), pytest.importorskip("awkward")
+    with uproot.recreate(tmp_path / "nano.root") as file:
+        file["Events"] = {
+            "pt": np.arange(4.0),
+            "W": ak.Array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]),
+        }
+        file["Bad"] = {"pt": np.arange(4.0), "W": ak.Array([[1.0, 2.0], [], [5.0], [7.0, 8.0]])}
+    good = open_table(f"{tmp_path}/nano.root:Events")
+    np.testing.assert_array_equal(read_weight_vectors(good, 2, branch="W"), np.arange(1.0, 9.0).reshape(4, 2))
+    with pytest.raises(InvalidInputError, match=r"4 of 4 events .* other than 3 weights"):
+        read_weight_vectors(good, 3, branch="W")
+    with pytest.raises(InvalidInputError, match=r"2 of 4 events .* \(1 with none\), such as number 1, 2"):
+        read_weight_vectors(open_table(f"{tmp_path}/nano.root:Bad"), 2, branch="W")
+    with pytest.raises(InvalidInputError, match="does not exist"):
+        read_weight_vectors(good, 2, branch="V")
+    with pytest.raises(InvalidInputError, match="expected a vector"):
+        read_weight_vectors(good, 2, branch="pt")
