@@ -20,4 +20,4 @@ for name in (
     "report",
 ):
     print(f"== {name}", flush=True)
-    subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)

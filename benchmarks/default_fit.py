@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess  # noqa: S404
+import subprocess
 import sys
 import tempfile
 import time

@@ -135,7 +135,7 @@ def _prepare(here: Path) -> None:
 
 
 def _run(arguments: list[str], here: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(
         [sys.executable, "-m", "quasiratio", *arguments], cwd=here, capture_output=True, check=False
     )
 
@@ -147,7 +147,7 @@ def _inputs(here: Path) -> dict[str, str]:
 
 def _kill_after(arguments: list[str], here: Path, seconds: float) -> bool:
     """Start a command, kill it and its children, and return whether it was still running."""
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(
         [sys.executable, "-m", "quasiratio", *arguments],
         cwd=here,
         stdout=subprocess.DEVNULL,
