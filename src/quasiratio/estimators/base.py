@@ -193,17 +193,23 @@ class RatioEstimator(PersistentEstimator, NetworkEstimator):
             >>> model.predict_ratio(reference).shape
             (2000,)
         """
-        samples = WeightedSample(reference, reference_weight), WeightedSample(target, target_weight)
+        samples = self._sample(reference, reference_weight), self._sample(target, target_weight)
         checked = None
         if validation is not None:
             is_weighted = any(bool(np.any(sample.weights != 1)) for sample in samples)
             checked = (*stacked_samples(*_validation_pair(validation, is_weighted=is_weighted)), None)
         return self.fit(*stacked_samples(*samples), validation=checked)
 
+    def _sample(self, events: Any, weights: npt.ArrayLike | None) -> WeightedSample:  # noqa: ANN401
+        """Return events as a sample; missing values are taken for what `fill` says."""
+        fill = None if isinstance(events, WeightedSample) else self.fill
+        return WeightedSample(events, weights, fill=fill)
+
     def _fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
         """Learn from events that another estimator has checked, under its names of the features."""
         known: Any = owner
         self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
+        self.is_exact_, self.fill_ = known.is_exact_, known.fill_
         self._checked_settings(len(data.training))
         self.seed_, self.fingerprint_ = self._new_seed(), owner.fingerprint_
         self.reference_density_, self.target_density_ = data.densities.reference, data.densities.target

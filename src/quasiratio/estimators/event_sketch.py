@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.metrics.duplicates import row_hashes
 
 __all__ = ["SKETCH_SIZE", "EventSketch", "SeenEvents", "event_sketch", "sketches_by_label"]
@@ -107,7 +108,7 @@ def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:
 
 
 def sketches_by_label(
-    features: npt.NDArray[np.float32], labels: npt.NDArray[np.bool_] | None
+    features: FeatureMatrix, labels: npt.NDArray[np.bool_] | None
 ) -> tuple[EventSketch, ...]:
     """Return one sketch of the reference and one of the target, or one of all where there are no labels."""
     hashes = row_hashes(features)

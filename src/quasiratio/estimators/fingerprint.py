@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.estimators.event_sketch import EventSketch, SeenEvents, sketches_by_label
 from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.sample import WeightedSample
@@ -62,7 +63,7 @@ class DataFingerprint:
 
 def data_fingerprint(
     names: Sequence[str],
-    features: npt.NDArray[np.float32],
+    features: FeatureMatrix,
     labels: npt.NDArray[np.bool_] | None,
     weights: npt.NDArray[np.float64],
 ) -> DataFingerprint:
@@ -73,7 +74,7 @@ def data_fingerprint(
         {'x': (1.0, 3.0)}
     """
     checksum = hashlib.sha256(np.array(features.shape, dtype="<i8").tobytes())
-    checksum.update(np.ascontiguousarray(features, dtype="<f4").data)
+    checksum.update(np.ascontiguousarray(features, dtype=features.dtype.newbyteorder("<")).data)
     if labels is not None:
         checksum.update(np.ascontiguousarray(labels, dtype="u1").data)
     checksum.update(np.ascontiguousarray(weights, dtype="<f8").data)

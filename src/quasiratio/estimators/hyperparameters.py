@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,11 +11,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.devices import usable_device
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
-from quasiratio.networks import default_hidden_layers, recognised_angles
+from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles
 from quasiratio.training import TrainingSettings
 from quasiratio.training.standard import (
     standard_batch_size,
@@ -59,6 +60,14 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             20,000 events, less for more.
         periodic: Names (or numbers, from zero) of the features that are angles in radians; by default those whose
             name contains phi or azimuth and whose values fill one turn.
+        fill: What stands for a missing value (NaN), by feature, such as `{"jet1_pt": 0.0}`; elsewhere a missing value is
+            an error. The networks are told whether the value is there. By default that of the `WeightedSample`.
+        objects: Groups of features with the coordinates of a momentum, such as
+            `{"mu1": ["mu1_pt", "mu1_eta", "mu1_phi"]}`; a fourth one is the mass, and eta may be `"-"`.
+        symmetry: What does not change the densities, one or several of `"azimuth"` (a turn about the beam: azimuths are
+            measured from the first object, or from mu2 with `"azimuth:mu2"`), `"reflection"` (in phi) and `"eta"` (a
+            reflection in eta).
+        invariants: Whether the networks get masses and distances Delta R of all pairs of objects.
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
         n_threads: Threads of a training step; by default one for small networks, which threads make slower, and up to
             four where a step is large enough to share.
@@ -79,6 +88,10 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
     n_members: int = 1
     validation_fraction: float | None = None
     periodic: Sequence[str | int] | None = None
+    fill: Mapping[str, float] | None = None
+    objects: Mapping[str, Sequence[str]] | str | None = None
+    symmetry: Sequence[str] | str | None = None
+    invariants: bool = False
     device: str = "auto"
     n_threads: int | None = None
     on_divergence: Literal["warn", "raise"] = "warn"
@@ -109,6 +122,8 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             self._widths(len(training)),
             self._activation(),
             self._periodic_columns(training.features),
+            {self._names().index(name): value for name, value in self.fill_.items()},
+            self._object_coordinates(),
             usable_device(self.device),
             self.n_threads,
             self.verbose,
@@ -147,7 +162,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
             on_divergence=self.on_divergence,
         )
 
-    def _periodic_columns(self, features: npt.NDArray[np.float32]) -> list[int]:
+    def _periodic_columns(self, features: FeatureMatrix) -> list[int]:
         """Return the columns that are angles, in order."""
         names = self._names()
         if self.periodic is None:
@@ -166,6 +181,10 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
                 msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
                 raise InvalidInputError(msg)
         return sorted(columns)
+
+    def _object_coordinates(self) -> ObjectCoordinates | None:
+        """Return the coordinates that objects and symmetries ask for."""
+        return ObjectCoordinates.of(self.objects, self.symmetry, self._names(), invariants=self.invariants)
 
     def _held_out_fraction(self, n_events: int) -> float:
         """Return the share of the events that validates."""

@@ -72,6 +72,7 @@ def export_onnx(
         outputs,
         metadata=_metadata(estimator, names, outputs),
         description=f"{type(estimator).__name__} of quasiratio: {_MEANINGS[stem]}{_note(estimator)}",
+        double_inputs=fitted.is_exact_,
     )
 
 
@@ -140,10 +141,12 @@ def _sum(graph: OnnxGraph, parts: list[RatioNames]) -> RatioNames:
 
 def _metadata(estimator: Any, names: list[str], outputs: dict[str, str]) -> dict[str, str]:  # noqa: ANN401
     fingerprint = estimator.fingerprint_
+    fitted = estimator.ratios_[0] if isinstance(estimator, Reweighter) else estimator
     return {
         "quasiratio_version": quasiratio.__version__,
         "estimator": " ".join(repr(estimator).split()),
         "features": json.dumps(names),
+        "fill": json.dumps(fitted.fill_),
         "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
         "note": _note(estimator).removeprefix("; "),
         "training_events": str(fingerprint.n_events),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.sample import WeightedSample
 
 __all__ = ["N_REPORT_BINS", "PositiveReport", "training_variance"]
@@ -118,7 +119,7 @@ class PositiveReport:
         )
 
 
-def training_variance(features: npt.NDArray[np.float32], member_weights: FloatArray) -> float:
+def training_variance(features: FeatureMatrix, member_weights: FloatArray) -> float:
     r"""Return $\sum_b T_{bb}$ over the bins of a feature, in the mean over the features.
 
     Args:

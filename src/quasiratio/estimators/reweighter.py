@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.array_kinds import as_kind_of
 from quasiratio.estimators.base import RatioEstimator
@@ -81,8 +82,9 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.n_folds, int | np.integer) or self.n_folds < 1:  # type: ignore[redundant-expr]
             msg = f"Got n_folds = {self.n_folds!r}; expected a positive whole number."
             raise InvalidInputError(msg)
-        original_sample = WeightedSample(original, original_weight)
-        target_sample = WeightedSample(target, target_weight)
+        estimator = self.ratio if self.ratio is not None else SignResolvedRatio()
+        original_sample = estimator._sample(original, original_weight)
+        target_sample = estimator._sample(target, target_weight)
         events, labels = stacked_samples(original_sample, target_sample, role="original")
         if not len(events):
             msg = "Got no events; expected an original and a target sample. Check the selection."
@@ -137,7 +139,7 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
     def _predict(self, original: Any, *, members: bool) -> tuple[FloatArray, FloatArray]:  # noqa: ANN401
         """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self, "ratios_")
-        sample = WeightedSample(original)
+        sample = self._sample(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
         of_members = np.empty((self.n_members if members else 0, len(sample)))
@@ -148,6 +150,11 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
                     sample.select(chosen), members=members
                 )
         return ratio, of_members
+
+    def _sample(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
+        """Return events as a sample; missing values are taken for what the fit was told."""
+        fill = self.ratios_[0].fill_ or None
+        return WeightedSample(original, weights, fill=None if isinstance(original, WeightedSample) else fill)
 
     def predict_weights(
         self,
@@ -160,11 +167,11 @@ class Reweighter(PersistentEstimator, BaseEstimator):  # type: ignore[misc]
         records, else a NumPy array.
         """
         ratio = self.predict_ratio(original)
-        weights = self.scale_ * WeightedSample(original, original_weight).weights * ratio
+        weights = self.scale_ * self._sample(original, original_weight).weights * ratio
         return as_kind_of(original, weights, name="weight")
 
 
-def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArray[np.int64]:
+def fold_of_events(features: FeatureMatrix, n_folds: int) -> npt.NDArray[np.int64]:
     """Assign each event to a fold by a hash of its features: the same event, the same fold, always.
 
     Example:
@@ -175,7 +182,8 @@ def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArr
     """
     if n_folds == 1:
         return np.zeros(len(features), dtype=np.int64)
-    return ((row_hashes(features) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
+    single = features.astype(np.float32, copy=False)  # as in ONNX
+    return ((row_hashes(single) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
 
 
 def predicts_unseen(model: RatioEstimator | Reweighter) -> bool:

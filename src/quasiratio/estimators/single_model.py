@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from sklearn.utils.validation import check_is_fitted
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import FitData, RatioEstimator, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
@@ -53,6 +54,7 @@ class SingleModelRatio(RatioEstimator):
         support_: `SupportDiagnostic`: how much target weight the reference cannot reach.
         log_features_: Names of the features that the model takes in logarithm.
         periodic_features_: Names of the features that the model takes as angles.
+        dropped_features_: Names of the features that the networks do not get, being constant or copies of others.
         trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
         helped_: What was done because a first fit had failed; empty if nothing was.
         near_cap_: Share of the reference's |w| at the floor of its sign asymmetry, and a sentence where it matters.
@@ -83,9 +85,7 @@ class SingleModelRatio(RatioEstimator):
         self.history_ = histories[0]
         self.tuning_history_ = histories[1] if len(histories) > 1 else None
         self.diverged_ = any(bool(history.diverged.any()) for history in histories)
-        scaling = fit.scaling
-        self.log_features_ = self._names_where(scaling.uses_log)
-        self.periodic_features_ = self._names_where(scaling.is_periodic)
+        self._name_features()
         reference = data.training.select(~data.training.labels)
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
@@ -99,8 +99,17 @@ class SingleModelRatio(RatioEstimator):
         """Whether length and strength of the training are ours to choose."""
         return self.max_steps is None and self.weight_decay is None and self.schedule == "cosine"
 
-    def _names_where(self, is_chosen: torch.Tensor) -> list[str]:
-        return [name for name, chosen in zip(self._names(), is_chosen.tolist(), strict=True) if chosen]
+    def _name_features(self) -> None:
+        """Set the names of the features, or of the coordinates made of them, that are taken in a special way."""
+        scaling = self.model_.scaling
+        names = scaling.coordinate_names(self._names())
+
+        def where(is_chosen: torch.Tensor) -> list[str]:
+            return [name for name, chosen in zip(names, is_chosen.tolist(), strict=True) if chosen]
+
+        self.log_features_ = where(scaling.uses_log & scaling.is_kept)
+        self.periodic_features_ = where(scaling.is_periodic & scaling.is_kept)
+        self.dropped_features_ = where(~scaling.is_kept)
 
     def _facts_for_check(self) -> dict[str, Any]:
         near_cap, remark = self.near_cap_
@@ -161,12 +170,12 @@ class SingleModelRatio(RatioEstimator):
             warnings.warn(support.warning, SupportWarning, stacklevel=3)
         return support
 
-    def _warn_below_floor(self, features: npt.NDArray[np.float32]) -> None:
+    def _warn_below_floor(self, features: FeatureMatrix) -> None:
         if not self.log_features_:
             return
-        device = self.model_.scaling.mean.device
-        fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        named = zip(self._names(), fractions, strict=True)
+        scaling = self.model_.scaling
+        fractions = scaling.below_floor(scaling.taken(features, scaling.mean.device)).cpu().numpy()
+        named = zip(scaling.coordinate_names(self._names()), fractions, strict=True)
         # A few extremes of a fresh sample lie there by chance, and next to the smallest value.
         below = [f"{name!r} ({percent(f)})" for name, f in named if f > _NOTABLE_BELOW]
         if below:

@@ -73,6 +73,8 @@ def fitted_document(estimator: Any) -> Any:  # noqa: ANN401 - any of ours, and i
         count=estimator.n_features_in_,
         names=None if estimator.feature_names_ is None else list(estimator.feature_names_),
         from_frame=hasattr(estimator, "feature_names_in_"),
+        fill=estimator.fill_,
+        is_exact=estimator.is_exact_,
     )
     if isinstance(estimator, RatioEstimator):
         common["check"] = check_document(estimator.fit_check_)
@@ -166,6 +168,7 @@ def stored_estimator(document: Any, bundle: Bundle, losses: UserLosses, prefix: 
     names = document.features.names
     estimator.n_features_in_ = document.features.count
     estimator.feature_names_ = None if names is None else tuple(names)
+    estimator.fill_, estimator.is_exact_ = document.features.fill, document.features.is_exact
     if document.features.from_frame:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if isinstance(document, documents.RatioPart):
@@ -224,8 +227,7 @@ def _restore_single(
     model = estimator.model_
     histories = [estimator.history_] if tuning is None else [estimator.history_, estimator.tuning_history_]
     estimator.diverged_ = any(bool(history.diverged.any()) for history in histories)
-    estimator.log_features_ = estimator._names_where(model.scaling.uses_log)
-    estimator.periodic_features_ = estimator._names_where(model.scaling.is_periodic)
+    estimator._name_features()
     estimator.trials_ = stored_trials(document.trials)
     estimator.helped_ = estimator.fit_check_.helped
     estimator.near_cap_ = (estimator.fit_check_.near_cap, "")

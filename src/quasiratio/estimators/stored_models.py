@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from quasiratio.model_files.model_documents import (
     HistoryDocument,
     MixtureModelDocument,
     NetworkDocument,
+    ObjectsDocument,
     ResolvedModelDocument,
     ScalingDocument,
 )
 from quasiratio.model_files.parameter_documents import LossDocument
-from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
+from quasiratio.networks.objects import ObjectColumns
 from quasiratio.ratios import (
     DirectModel,
     RatioModel,
@@ -51,18 +54,11 @@ def model_document(model: RatioModel) -> AnyModelDocument:
     """Describe a trained model, all but the weights of its networks."""
     network, scaling = model.network, model.scaling
     shapes = [tuple(weight.shape) for weight in network.weights]
-    uses_log = scaling.uses_log.tolist()
     common: dict[str, Any] = {
         "n_members": model.n_members,
         "output_noise": model.output_noise,
         "tuned_with": None if model.tuned_with is None else loss_document(model.tuned_with),
-        "scaling": ScalingDocument(
-            uses_log=uses_log,
-            floor=[f if is_log else None for f, is_log in zip(scaling.floor.tolist(), uses_log, strict=True)],
-            mean=scaling.mean.tolist(),
-            scale=scaling.scale.tolist(),
-            periodic=torch.nonzero(scaling.is_periodic).flatten().tolist(),
-        ),
+        "scaling": _scaling_document(scaling),
         "network": NetworkDocument(
             n_networks=network.n_networks,
             n_inputs=shapes[0][1],
@@ -122,13 +118,43 @@ def stored_model(
     return model.to(device).eval()
 
 
+def _scaling_document(scaling: FeatureScaling) -> ScalingDocument:
+    uses_log = scaling.uses_log.tolist()
+    fill = [] if scaling.fill is None else scaling.fill.tolist()
+    return ScalingDocument(
+        uses_log=uses_log,
+        floor=[f if is_log else None for f, is_log in zip(scaling.floor.tolist(), uses_log, strict=True)],
+        mean=scaling.mean.tolist(),
+        scale=scaling.scale.tolist(),
+        periodic=torch.nonzero(scaling.is_periodic).flatten().tolist(),
+        dropped=torch.nonzero(~scaling.is_kept).flatten().tolist(),
+        offset=[] if scaling.offset is None else scaling.offset.tolist(),
+        unit=[] if scaling.unit is None else scaling.unit.tolist(),
+        fill=[None if np.isnan(value) else value for value in fill],
+        objects=None if scaling.objects is None else ObjectsDocument(**asdict(scaling.objects)),
+    )
+
+
 def _stored_scaling(document: ScalingDocument) -> FeatureScaling:
-    scaling = FeatureScaling(len(document.mean))
+    objects = None
+    if document.objects is not None:
+        values = document.objects.model_dump()
+        objects = ObjectCoordinates(
+            **values | {"objects": tuple(ObjectColumns(**group) for group in values["objects"])}
+        )
+    scaling = FeatureScaling(document.n_features, objects)
     scaling.uses_log.copy_(torch.tensor(document.uses_log))
     scaling.floor.copy_(torch.tensor([-torch.inf if f is None else f for f in document.floor]))
     scaling.mean.copy_(torch.tensor(document.mean))
     scaling.scale.copy_(torch.tensor(document.scale))
     scaling.is_periodic[document.periodic] = True
+    scaling.is_kept[document.dropped] = False
+    if document.offset:
+        scaling.offset = torch.tensor(document.offset, dtype=torch.float64)
+        scaling.unit = torch.tensor(document.unit, dtype=torch.float64)
+    if document.fill:
+        fill = [np.nan if value is None else value for value in document.fill]
+        scaling.fill = torch.tensor(fill, dtype=torch.float64)
     return scaling
 
 

@@ -86,11 +86,17 @@ def _stored(name: str, value: Any) -> Any:  # noqa: ANN401
         return Widths(container="list" if isinstance(value, list) else "tuple", values=values)
     if name == "periodic" and value is not None:
         return [feature if isinstance(feature, str) else int(feature) for feature in value]
+    if name == "fill" and value is not None:
+        return {str(feature): float(number) for feature, number in value.items()}
+    if name == "objects" and isinstance(value, Mapping):
+        return {str(key): [str(column) for column in columns] for key, columns in value.items()}
+    if name == "symmetry" and value is not None:
+        return value if isinstance(value, str) else [str(kind) for kind in value]
     if name == "random_state":  # a generator cannot be stored; the seed that was drawn from it can
         return int(value) if isinstance(value, int | np.integer) else None
     if name == "device":
         return str(value)
-    if name in {"verbose", "normalize", "balanced_draw"}:
+    if name in {"verbose", "normalize", "balanced_draw", "invariants"}:
         return bool(value)
     if isinstance(value, RatioLoss):
         return loss_document(value)

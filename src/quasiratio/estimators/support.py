@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.wording import percent
 
 __all__ = ["SupportDiagnostic", "diagnose_support"]
 
 FloatArray = npt.NDArray[np.float64]
-EventArrays = tuple[npt.NDArray[np.float32], FloatArray, FloatArray]
+EventArrays = tuple[FeatureMatrix, FloatArray, FloatArray]
 """Features, ratios and signed weights of a sample."""
 
 _MIN_REFERENCE_EVENTS = 10

@@ -87,7 +87,7 @@ class SingleModelPart(RatioPart):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if(
-            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
+            self.model.scaling.n_features != self.features.count, "the model has another number of features"
         )
         refuse_if(
             len(self.member_normalizations) != self.model.n_members,
@@ -211,7 +211,7 @@ class PositiveDocument(FittedPart):
     def _check(self) -> Self:
         refuse_if((self.model is None) != (self.history is None), "a model has a history")
         refuse_if(
-            self.model is not None and len(self.model.scaling.mean) != self.features.count,
+            self.model is not None and self.model.scaling.n_features != self.features.count,
             "the model has another number of features",
         )
         return self

@@ -26,6 +26,8 @@ __all__ = [
     "MixtureModelDocument",
     "ModelDocument",
     "NetworkDocument",
+    "ObjectDocument",
+    "ObjectsDocument",
     "ResolvedModelDocument",
     "ScalingDocument",
 ]
@@ -34,22 +36,89 @@ _SIGNS = ([1], [1, -1])
 Asymmetry = Annotated[float, Field(gt=0, lt=1)]
 
 
-class ScalingDocument(Document):
-    """Scaling of the features.
+Column = Annotated[int, Field(ge=0)]
 
-    `floor` is the smallest value of a feature that is taken in logarithm; `periodic` lists the columns of angles.
+
+class ObjectDocument(Document):
+    """The columns of one object."""
+
+    name: Name
+    pt: Column
+    eta: Column | None
+    phi: Column
+    mass: Column | None = None
+
+
+class ObjectsDocument(Document):
+    """`ObjectCoordinates`: objects, and which symmetries and invariants make coordinates of them."""
+
+    n_features: Count
+    objects: list[ObjectDocument] = Field(min_length=1, max_length=1000)
+    azimuth: Column | None = None
+    reflects_eta: bool = False
+    reflects_phi: bool = False
+    invariants: bool = False
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        n_complete = sum(group.eta is not None for group in self.objects)
+        n_pairs = n_complete * (n_complete - 1) // 2 if self.invariants else 0
+        return self.n_features - (self.azimuth is not None) + 2 * n_pairs
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [(group.pt, group.eta, group.phi, group.mass) for group in self.objects]
+        columns = [column for group in given for column in group if column is not None]
+        refuse_if(
+            len(set(columns)) < len(columns) or max(columns) >= self.n_features,
+            "the columns of the objects are not among the features, each once",
+        )
+        refuse_if(
+            self.azimuth is not None and self.azimuth >= len(self.objects),
+            "azimuths are measured from an object that is not there",
+        )
+        refuse_if(
+            self.reflects_phi and (self.azimuth is None or len(self.objects) < 2),
+            "a reflection in phi needs two objects and an azimuth to measure from",
+        )
+        refuse_if(
+            self.reflects_eta and all(group.eta is None for group in self.objects),
+            "a reflection in eta needs an object with eta",
+        )
+        return self
+
+
+class ScalingDocument(Document):
+    """Scaling of the features, or of the coordinates that `objects` makes of them.
+
+    `floor` is the smallest value of a coordinate that is taken in logarithm; `periodic` lists the coordinates that are
+    angles, `dropped` those that are no inputs. Each feature has `offset` and `unit` where some need more than float32,
+    and a `fill` where some may miss.
     """
 
     uses_log: list[bool]
     floor: list[PositiveFloat | None]
     mean: list[float]
     scale: list[PositiveFloat]
-    periodic: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    periodic: list[Column] = Field(default_factory=list)
+    dropped: list[Column] = Field(default_factory=list)
+    offset: list[float] = Field(default_factory=list)
+    unit: list[PositiveFloat] = Field(default_factory=list)
+    fill: list[float | None] = Field(default_factory=list)
+    objects: ObjectsDocument | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.mean) if self.objects is None else self.objects.n_features
 
     @property
     def n_inputs(self) -> int:
-        """Number of inputs of the networks: angles have two."""
-        return len(self.mean) + len(self.periodic)
+        """Number of inputs of the networks: angles have two, and there is one for each feature that may miss."""
+        n_angles = len(set(self.periodic) - set(self.dropped))
+        n_filled = sum(value is not None for value in self.fill)
+        return len(self.mean) - len(self.dropped) + n_angles + n_filled
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -57,15 +126,25 @@ class ScalingDocument(Document):
             len({len(self.uses_log), len(self.floor), len(self.mean), len(self.scale)}) != 1,
             "logarithms, floors, means and scales differ in number",
         )
-        refuse_if(
-            any(a >= b for a, b in itertools.pairwise([*self.periodic, len(self.mean)])),
-            "the periodic features are not among the features, in order",
-        )
+        for columns, what in ((self.periodic, "periodic"), (self.dropped, "dropped")):
+            refuse_if(
+                any(a >= b for a, b in itertools.pairwise([*columns, len(self.mean)])),
+                f"the {what} features are not among the features, in order",
+            )
         refuse_if(
             any(
                 is_log != (floor is not None) for is_log, floor in zip(self.uses_log, self.floor, strict=True)
             ),
             "exactly the features taken in logarithm have a floor",
+        )
+        refuse_if(
+            self.objects is not None and self.objects.n_coordinates != len(self.mean),
+            "the objects make another number of coordinates",
+        )
+        refuse_if(
+            len(self.offset) != len(self.unit)
+            or any(len(values) not in (0, self.n_features) for values in (self.offset, self.fill)),
+            "offsets, units or fills differ from the features in number",
         )
         return self
 

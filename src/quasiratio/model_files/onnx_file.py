@@ -58,6 +58,7 @@ def write_onnx(
     *,
     metadata: Mapping[str, str],
     description: str,
+    double_inputs: bool = False,
 ) -> None:
     """Write a graph, checked by ONNX itself.
 
@@ -68,15 +69,17 @@ def write_onnx(
         outputs: Names, and the double-precision values they stand for.
         metadata: Stored with the graph.
         description: What the graph does, in a sentence.
+        double_inputs: Whether the inputs are in double precision; outputs are in single precision.
     """
     onnx = onnx_package()
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    input_type = onnx.TensorProto.DOUBLE if double_inputs else float32
     for name, value in outputs.items():
         graph.name_result(graph.cast(value, np.float32), name)
     proto = helper.make_graph(
         graph.nodes,
         "quasiratio",
-        [helper.make_tensor_value_info(name, float32, [_BATCH, width]) for name, width in inputs.items()],
+        [helper.make_tensor_value_info(name, input_type, [_BATCH, width]) for name, width in inputs.items()],
         [helper.make_tensor_value_info(name, float32, [_BATCH]) for name in outputs],
         initializer=graph.constants,
     )

@@ -13,6 +13,7 @@ from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
 from quasiratio.model_files.onnx_graph import OnnxGraph
+from quasiratio.model_files.onnx_objects import add_objects
 from quasiratio.networks import activation_shares
 
 if TYPE_CHECKING:
@@ -25,25 +26,68 @@ _ERF_DEGREE = 28
 
 
 def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str:
-    """Add logarithms, shift and scale, and angles: `(n, d)` raw features in double precision to network inputs."""
-    raw = features
+    """Add all that `FeatureScaling` does: `(n, d)` raw features in double precision to network inputs."""
+    absent = _add_absent(graph, features, scaling)
+    raw = features if absent is None else graph.add("Where", absent, 0.0, features)
+    if scaling.offset is not None and scaling.unit is not None:
+        centred = graph.add("Sub", raw, scaling.offset.cpu().numpy())
+        raw = graph.add("Div", centred, scaling.unit.cpu().numpy())
+    missing = absent
+    if scaling.objects is not None:
+        raw = add_objects(graph, raw, scaling.objects)
+        missing = (
+            None
+            if absent is None
+            else _add_missing(graph, absent, scaling.objects.sources, scaling.n_features)
+        )
+    values = raw
     uses_log = scaling.uses_log.cpu().numpy()
     if uses_log.any():
         any_positive = 1.0  # for the others, whose logarithm is not used
         floor = np.where(uses_log, scaling.floor.cpu().double().numpy(), any_positive)
-        logarithms = graph.add("Log", graph.add("Max", features, floor))
-        features = graph.add("Where", graph.constant(uses_log), logarithms, features)
-    centred = graph.add("Sub", features, graph.double(scaling.mean.cpu().numpy()))
-    scaled = graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))
-    is_periodic = scaling.is_periodic.cpu().numpy()
-    if not is_periodic.any():
-        return scaled
-    # cos x = sin(x + pi/2): onnxruntime has the sine in double precision, the cosine in single only.
-    cosines = graph.add("Mul", graph.add("Sin", graph.add("Add", raw, math.pi / 2)), math.sqrt(2.0))
-    angles = graph.add("Gather", raw, graph.constant(np.flatnonzero(is_periodic)), axis=1)
-    sines = graph.add("Mul", graph.add("Sin", angles), math.sqrt(2.0))
-    inputs = graph.add("Where", graph.constant(is_periodic), cosines, scaled)
-    return graph.add("Concat", inputs, sines, axis=1)
+        logarithms = graph.add("Log", graph.add("Max", values, floor))
+        values = graph.add("Where", graph.constant(uses_log), logarithms, values)
+    centred = graph.add("Sub", values, graph.double(scaling.mean.cpu().numpy()))
+    parts = [graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))]
+    is_kept = scaling.is_kept.cpu().numpy()
+    is_periodic = scaling.is_periodic.cpu().numpy() & is_kept
+    if is_periodic.any():
+        # cos x = sin(x + pi/2): onnxruntime has the sine in double precision, the cosine in single only.
+        cosines = graph.add("Mul", graph.add("Sin", graph.add("Add", raw, math.pi / 2)), math.sqrt(2.0))
+        sines = graph.add("Mul", graph.add("Sin", raw), math.sqrt(2.0))
+        parts = [graph.add("Where", graph.constant(is_periodic), cosines, parts[0]), sines]
+    if missing is not None:
+        parts = [graph.add("Where", missing, 0.0, part) for part in parts]
+    chosen = [
+        part if which.all() else graph.add("Gather", part, graph.constant(np.flatnonzero(which)), axis=1)
+        for part, which in zip(parts, (is_kept, is_periodic), strict=False)
+    ]
+    if absent is not None:
+        is_there = graph.cast(graph.add("Not", absent), np.float64)
+        filled = graph.constant(np.array(scaling.filled, dtype=np.int64))
+        chosen.append(graph.add("Gather", is_there, filled, axis=1))
+    return graph.add("Concat", *chosen, axis=1) if len(chosen) > 1 else chosen[0]
+
+
+def _add_absent(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str | None:
+    """Add, per feature, whether its value misses; `None` where none may."""
+    if scaling.fill is None:
+        return None
+    fill = scaling.fill.float().cpu().numpy()
+    may_miss = ~np.isnan(fill)
+    single = graph.cast(features, np.float32)
+    is_fill = graph.add("Equal", single, graph.constant(np.where(may_miss, fill, np.float32(0.0))))
+    is_fill = graph.add("Or", is_fill, graph.add("IsNaN", single))
+    return graph.add("And", is_fill, graph.constant(may_miss))
+
+
+def _add_missing(graph: OnnxGraph, absent: str, sources: Sequence[tuple[int, ...]], n_features: int) -> str:
+    """Add, per coordinate, whether one of the features that it is made of misses."""
+    counts = np.zeros((n_features, len(sources)))
+    for place, columns in enumerate(sources):
+        counts[list(columns), place] = 1.0
+    numbers = graph.cast(absent, np.float64)
+    return graph.add("Greater", graph.add("MatMul", numbers, counts), 0.5)
 
 
 def add_networks(graph: OnnxGraph, inputs: str, network: StackedMlp) -> str:

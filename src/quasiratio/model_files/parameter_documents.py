@@ -63,6 +63,10 @@ class NetworkParameters(Document):
     verbose: bool
     periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
     n_threads: Count | None = None
+    fill: dict[Name, float] | None = None
+    objects: dict[Name, list[Name]] | Name | None = None
+    symmetry: list[Name] | Name | None = None
+    invariants: bool = False
 
 
 class RatioParameters(NetworkParameters):

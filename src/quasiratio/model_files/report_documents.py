@@ -29,11 +29,16 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FeaturesDocument(Document):
-    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well."""
+    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well.
+
+    `fill` says what stands for a missing value, `is_exact` that float32 is not enough for them.
+    """
 
     count: Count
     names: list[Name] | None
     from_frame: bool
+    fill: dict[Name, float] = Field(default_factory=dict)
+    is_exact: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -2,11 +2,13 @@
 
 from quasiratio.networks.activations import ACTIVATIONS, activation_shares
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
+from quasiratio.networks.objects import ObjectCoordinates
 from quasiratio.networks.standardize import FeatureScaling, recognised_angles
 
 __all__ = [
     "ACTIVATIONS",
     "FeatureScaling",
+    "ObjectCoordinates",
     "StackedMlp",
     "activation_shares",
     "default_hidden_layers",
