@@ -6,19 +6,19 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from quasiratio.cli.drawing_options import DrawingOptions
 from quasiratio.cli.loaded_model import LoadedModel
 from quasiratio.cli.output_directory import create_output_directory, publish_directory
 from quasiratio.cli.printing import as_json
 from quasiratio.cli.samples import SampleFiles
 from quasiratio.errors import InvalidInputError
-from quasiratio.io import Expression, Table, parse_expression
+from quasiratio.io import Feature, Table, parse_features
 from quasiratio.metrics import ClosureResult
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
@@ -39,8 +39,9 @@ class EvaluationInput:
         model: The model.
         reference: Files of the reference.
         target: Files of the target.
-        observables: Expressions of columns, besides the features.
+        observables: Columns and formulas, besides the features.
         n_bins: Bins of each observable.
+        drawing: How figures are drawn and labelled, and bins of single observables.
         command: The command that repeats the evaluation, for the report.
     """
 
@@ -50,26 +51,28 @@ class EvaluationInput:
     observables: Sequence[str]
     n_bins: int
     command: str = ""
+    drawing: DrawingOptions = field(default_factory=DrawingOptions)
 
 
 def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Verdict, dict[str, Any]]:
     """Judge the model, write report, `results.json` and figures, and return numbers, verdict, and both as plain values."""
     features = list(given.model.features)
-    expressions = {
-        text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
-    }
-    columns = list(dict.fromkeys([*features, *(n for e in expressions.values() for n in e.names)]))
-    read = []
-    for files in (given.reference, given.target):
-        table = files.open()
+    tables = [files.open() for files in (given.reference, given.target)]
+    for table in tables:
         given.model.require_features(table)
-        read.append((table, files.read(table, columns)))
-    (reference_table, reference), (target_table, target) = read
+    wanted = [text for text in dict.fromkeys(given.observables) if text not in features]
+    more = _distinct(parse_features(wanted, tables), given.model.inputs) if wanted else []
+    names = [*features, *(feature.name for feature in more)]
+    edges = given.drawing.edges(names)
+    reference, target = (
+        _read(files, table, given.model.inputs, more)
+        for files, table in zip((given.reference, given.target), tables, strict=True)
+    )
     for role, sample in (("reference", reference), ("target", target)):
         sample.require_positive_sum(role)
     observables = {
-        text: (_values(expression, reference), _values(expression, target))
-        for text, expression in expressions.items()
+        feature.name: (reference.features[:, column], target.features[:, column])
+        for column, feature in enumerate(more, start=len(features))
     }
     samples = _restricted(reference, len(features)), _restricted(target, len(features))
     result = evaluate_model(
@@ -77,17 +80,19 @@ def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Ve
         *samples,
         observables=observables,
         n_bins=given.n_bins,
+        edges=edges,
         training_sizes=_training_sizes(given.model),
     )
-    values = _plain(given, result, reference_table, target_table)
-    verdict = evaluation_verdict(result, model=_evaluated(given.model), sources=_sources(values["samples"]))
+    values = _plain(given, result, *tables)
+    shown = replace(result, closure=_labelled(result.closure, given.drawing.labels))
+    verdict = evaluation_verdict(shown, model=_evaluated(given.model), sources=_sources(values["samples"]))
     values["verdict"] = {
         "status": verdict.status,
         "summary": verdict.summary,
         "reasons": verdict.text.split("\n\n"),
     }
-    _write(output, given, result, verdict, samples, values)
-    return result, verdict, values
+    _write(output, given, (result, shown), verdict, samples, values)
+    return shown, verdict, values
 
 
 def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
@@ -101,20 +106,45 @@ def _restricted(sample: WeightedSample, n_features: int) -> WeightedSample:
     if sample.n_features == n_features:
         return sample
     features = np.ascontiguousarray(sample.features[:, :n_features])
-    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features])
+    fill = {name: value for name, value in sample.fill.items() if name in sample.names[:n_features]}
+    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features], fill)
 
 
-def _values(expression: Expression, sample: WeightedSample) -> npt.NDArray[np.float64]:
-    columns = {name: sample.features[:, sample.names.index(name)] for name in expression.names}
-    values = expression.evaluate(columns, len(sample)).astype(np.float64)
-    n_bad = int(np.sum(~np.isfinite(values)))
-    if n_bad:
-        msg = (
-            f"Got the observable {shortened(expression.text)!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
-            "expected finite values. Leave these events out with --selection."
-        )
-        raise InvalidInputError(msg)
-    return values
+def _distinct(observables: Sequence[Feature], inputs: Sequence[Feature]) -> list[Feature]:
+    """Return the observables that are no features, or raise where one has the name of another feature."""
+    of_name = {feature.name: feature.text for feature in inputs}
+    for observable in observables:
+        if of_name.get(observable.name, observable.text) != observable.text:
+            msg = (
+                f"Got the observable {observable.name!r}, which is {shortened(observable.text)!r}; the model has a feature of "
+                f"that name, {shortened(of_name[observable.name])!r}. Name the observable otherwise."
+            )
+            raise InvalidInputError(msg)
+    return [observable for observable in observables if observable.name not in of_name]
+
+
+def _read(
+    files: SampleFiles, table: Table, inputs: Sequence[Feature], observables: Sequence[Feature]
+) -> WeightedSample:
+    """Read features and observables."""
+    try:
+        return files.read(table, [*inputs, *observables])
+    except InvalidInputError as error:
+        for observable in observables:
+            if f"in {observable.name!r} (" in str(error):
+                msg = (
+                    f"Got the observable {shortened(observable.text)!r}, which is NaN or infinite for some events of "
+                    f"{table.label!r}; expected finite values. Leave these events out with --selection."
+                )
+                raise InvalidInputError(msg) from error
+        raise
+
+
+def _labelled(result: ClosureResult, labels: Mapping[str, str]) -> ClosureResult:
+    """Return the closure with the labels of its observables for names."""
+    return ClosureResult(
+        tuple(replace(entry, name=labels.get(entry.name, entry.name)) for entry in result.observables)
+    )
 
 
 def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[str, Any]:
@@ -165,7 +195,7 @@ def _plain(given: EvaluationInput, result: Evaluation, *tables: Table) -> dict[s
 def _write(
     output: Path,
     given: EvaluationInput,
-    result: Evaluation,
+    results: tuple[Evaluation, Evaluation],
     verdict: Verdict,
     samples: tuple[WeightedSample, WeightedSample],
     values: dict[str, Any],
@@ -182,11 +212,13 @@ def _write(
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
             finished = workspace / "finished"
             finished.mkdir()
-            pictures = closure_pictures(result.closure)
+            result, shown = results
+            names = [entry.name for entry in result.closure.observables]
+            pictures = closure_pictures(result.closure, given.drawing.drawings(names))
             for name, picture in zip(_file_names(result.closure), pictures, strict=True):
                 save_figure(picture.figure, finished / name)
             report = evaluation_report(
-                result,
+                shown,
                 model=_evaluated(given.model),
                 reference=samples[0],
                 target=samples[1],

@@ -40,6 +40,8 @@ class FitNotes(_Notes):
     method: str | None = None
     selection: str | None = None
     kinds: dict[str, Literal["float", "integer", "boolean"]] = Field(default_factory=dict)
+    formulas: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
     reference: SampleNotes = SampleNotes()
     target: SampleNotes = SampleNotes()
 

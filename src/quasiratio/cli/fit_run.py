@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from quasiratio.cli.configuration import FitConfiguration
+from quasiratio.cli.drawing_options import label_texts
 from quasiratio.cli.fit_directory import FitDirectory
 from quasiratio.cli.fit_notes import KEY, FitNotes, SampleNotes
 from quasiratio.cli.printing import Printer
@@ -20,7 +21,7 @@ from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
 from quasiratio.estimators import AutoRatio, RatioEstimator, Reweighter
 from quasiratio.estimators.by_name import estimator_by_name
 from quasiratio.estimators.densities import density_lines
-from quasiratio.io import Table
+from quasiratio.io import Feature, Table
 from quasiratio.sample import WeightedSample
 from quasiratio.training import progress_lines, resumable
 
@@ -54,6 +55,8 @@ class FittedModel:
             "diverged": None if None in diverged else any(diverged),
             "features": list(self.estimator.fingerprint_.ranges),
             "periodic": getattr(self._parts[0], "periodic_features_", None),
+            "dropped": getattr(self._parts[0], "dropped_features_", None),
+            "fill": self._parts[0].fill_,
             "reference_density": asdict(self._parts[0].reference_density_),
             "target_density": asdict(self._parts[0].target_density_),
             "fit_check": asdict(self.estimator.fit_check_),
@@ -90,10 +93,18 @@ def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimat
 
 def _assumption_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
     """Say what was taken for granted."""
-    angles = getattr(part, "periodic_features_", [])
-    lines = (
-        [f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)"] if angles else []
-    )
+    fitted = next(iter(part.candidates_.values())) if isinstance(part, AutoRatio) else part
+    lines = []
+    if fitted.dropped_features_:
+        names = ", ".join(fitted.dropped_features_)
+        lines.append(f"Left out, being constant or the same as another feature: {names}")
+    if fitted.model_.scaling.objects is not None:
+        lines.append(fitted.model_.scaling.objects.describe())
+    if fitted.periodic_features_:
+        names = ", ".join(fitted.periodic_features_)
+        lines.append(f"Angles, taken as cosine and sine: {names} (--periodic names others)")
+    if fitted.fill_:
+        lines.append(f"With an input that says whether the value is there: {', '.join(fitted.fill_)}")
     return lines + density_lines(part.reference_density_, part.target_density_)
 
 
@@ -114,6 +125,7 @@ def run_fit(
         force: Replace a model that is there.
         allow_large: Read small files that unpack to gigabytes.
     """
+    label_texts(configuration.label)
     directory = FitDirectory(Path(configuration.output))
     directory.require_writable(force=force)
     ratio = estimator_by_name(configuration.method, **configuration.estimator_parameters())
@@ -132,7 +144,7 @@ def run_fit(
             f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
             f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
         )
-    notes = _notes(configuration, files, tables, samples)
+    notes = _notes(configuration, files, tables, samples, features)
     start = time.perf_counter()
     with directory.working(resume=resume) as state:
         if resume and not directory.has_state:
@@ -182,6 +194,8 @@ def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) 
     if isinstance(estimator, Reweighter):
         parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
+    if samples[0].fill:
+        described["fill"] = dict(samples[0].fill)
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
     labels = np.repeat([0, 1], [len(sample) for sample in samples])
     features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
@@ -195,6 +209,7 @@ def _notes(
     files: list[SampleFiles],
     tables: list[Table],
     samples: list[WeightedSample],
+    features: list[Feature],
 ) -> FitNotes:
     """Return what `apply` and `evaluate` want to know of the fit."""
     roles = {
@@ -211,16 +226,22 @@ def _notes(
             ("reference", "target"), files, tables, samples, strict=True
         )
     }
-    kinds = {name: _kind(tables[0], name) for name in samples[0].names}
     return FitNotes.model_validate(
-        {"method": configuration.method, "selection": configuration.selection, "kinds": kinds, **roles}
+        {
+            "method": configuration.method,
+            "selection": configuration.selection,
+            "kinds": {one.name: _kind(tables[0], one.text) for one in features if one.expression is None},
+            "formulas": {one.name: one.text for one in features if one.expression is not None},
+            "labels": label_texts(configuration.label),
+            **roles,
+        }
     )
 
 
 def _kind(table: Table, name: str) -> str:
     """Return the kind of a feature, that of its elements for one such as `jet_pt[0]`."""
-    column = table.columns.get(name) or table.columns[name.rpartition("[")[0]]
-    return "float" if column.kind == "jagged" else column.kind
+    column = table.columns.get(name)
+    return "float" if column is None or column.kind == "jagged" else column.kind
 
 
 def _interrupted(directory: FitDirectory) -> str:

@@ -11,7 +11,8 @@ from quasiratio.cli.fit_notes import FitNotes, fit_notes
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.estimators.model_files import load_described
-from quasiratio.io import Table
+from quasiratio.io import Feature, Table, parse_expression
+from quasiratio.io.column import element_column
 
 __all__ = ["LoadedModel", "load_ratio_model"]
 
@@ -42,10 +43,25 @@ class LoadedModel:
         """Names of the features, in the order of the fit."""
         return list(self.ranges)
 
+    @property
+    def inputs(self) -> list[Feature]:
+        """How the features are made of columns, in the order of the fit."""
+        formulas = self.notes.formulas
+        return [
+            Feature(name, formulas[name], parse_expression(formulas[name]))
+            if name in formulas
+            else Feature(name, name)
+            for name in self.features
+        ]
+
     def require_features(self, table: Table) -> None:
         """Raise unless the file has every feature, and each of the type that it had in the fit."""
-        for name in self.features:
-            column = table.columns.get(name) or table.columns.get(name.rpartition("[")[0])
+        for feature in self.inputs:
+            if feature.expression is not None:
+                table.require_numbers(feature.columns)
+                continue
+            name = feature.text
+            column = table.columns.get(name) or table.columns.get(element_column(name))
             if column is None:
                 raise self._missing(name, table)
             kind = self.notes.kinds.get(name)
@@ -55,7 +71,7 @@ class LoadedModel:
                     "as in the files of the fit. Convert the column, or check that it is the same quantity."
                 )
                 raise InvalidInputError(msg)
-        table.require_numbers(self.features)
+            table.require_numbers([name])
 
     def _missing(self, name: str, table: Table) -> InvalidInputError:
         nearest = difflib.get_close_matches(name, list(table.columns), n=3, cutoff=0.5)

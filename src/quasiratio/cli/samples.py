@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quasiratio.errors import FeatureWarning, InvalidInputError, LargeFileError
 
 if TYPE_CHECKING:
-    from quasiratio.io import Table
+    from quasiratio.io import Feature, Table
     from quasiratio.sample import WeightedSample
 
 _LOOKS_LIKE_A_WEIGHT = re.compile(r"weight|wgt|(^|[_.])w(t)?([_.]|$)|^w\d*$|sf$", re.IGNORECASE)
@@ -48,8 +48,8 @@ class SampleFiles:
             msg = str(error).replace("Give allow_large=True", "Add --allow-large")
             raise InvalidInputError(msg) from None
 
-    def read(self, table: Table, columns: Sequence[str]) -> WeightedSample:
-        """Read these columns, and the weights, of all selected events."""
+    def read(self, table: Table, columns: Sequence[str | Feature]) -> WeightedSample:
+        """Read these features, and the weights, of all selected events."""
         from quasiratio.io import read_sample  # noqa: PLC0415 - keeps --help fast
 
         require_weight_option(table, self.weight)
@@ -58,15 +58,15 @@ class SampleFiles:
 
 def chosen_features(
     wanted: Sequence[str] | None, samples: Sequence[SampleFiles], tables: Sequence[Table]
-) -> list[str]:
+) -> list[Feature]:
     """Return the features that were asked for, or those that all samples have to offer.
 
     Samples may have different weights; the columns of neither weight are features by default.
     """
-    from quasiratio.io import default_features, resolve_features  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.io import Feature, default_features, parse_features  # noqa: PLC0415 - keeps --help fast
 
     if wanted:
-        features = resolve_features(wanted, tables)
+        features = parse_features(wanted, tables)
         _require_weights(samples, tables)
         return features
     offered = [
@@ -83,7 +83,7 @@ def chosen_features(
         raise InvalidInputError(msg)
     _require_weights(samples, tables)
     _warn_of_weights(shared)
-    return shared
+    return [Feature(name, name) for name in shared]
 
 
 def _require_weights(samples: Sequence[SampleFiles], tables: Sequence[Table]) -> None:
@@ -116,11 +116,18 @@ def _warn_of_weights(features: Sequence[str]) -> None:
         warnings.warn(msg, FeatureWarning, stacklevel=2)
 
 
-def feature_line(features: Sequence[str]) -> str:
-    """Return the line that says which features are in use.
+def feature_line(features: Sequence[str | Feature]) -> str:
+    """Return the line that says which features are in use, with the formulas of those that have a name.
 
     Example:
-        >>> feature_line(["pt", "eta"])
-        'Features (2): pt, eta'
+        >>> from quasiratio.io import parse_features
+        >>> feature_line(["pt", *parse_features(["ptg=pt/1000", "cos(phi)"], [])])
+        'Features (3): pt, ptg = pt/1000, cos(phi)'
     """
-    return f"Features ({len(features)}): {', '.join(features)}"
+    return f"Features ({len(features)}): {', '.join(_shown(feature) for feature in features)}"
+
+
+def _shown(feature: str | Feature) -> str:
+    if isinstance(feature, str) or feature.name == feature.text:
+        return str(getattr(feature, "name", feature))
+    return f"{feature.name} = {feature.text}"

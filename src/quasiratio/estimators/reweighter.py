@@ -182,7 +182,8 @@ def fold_of_events(features: FeatureMatrix, n_folds: int) -> npt.NDArray[np.int6
     """
     if n_folds == 1:
         return np.zeros(len(features), dtype=np.int64)
-    single = features.astype(np.float32, copy=False)  # as in ONNX
+    with np.errstate(over="ignore"):
+        single = features.astype(np.float32, copy=False)  # as in ONNX
     return ((row_hashes(single) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
 
 

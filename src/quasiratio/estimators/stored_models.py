@@ -131,8 +131,13 @@ def _scaling_document(scaling: FeatureScaling) -> ScalingDocument:
         offset=[] if scaling.offset is None else scaling.offset.tolist(),
         unit=[] if scaling.unit is None else scaling.unit.tolist(),
         fill=[None if np.isnan(value) else value for value in fill],
-        objects=None if scaling.objects is None else ObjectsDocument(**asdict(scaling.objects)),
+        objects=None if scaling.objects is None else _objects_document(scaling.objects),
     )
+
+
+def _objects_document(objects: ObjectCoordinates) -> ObjectsDocument:
+    values = asdict(objects)
+    return ObjectsDocument(**values | {"objects": list(values["objects"])})
 
 
 def _stored_scaling(document: ScalingDocument) -> FeatureScaling:

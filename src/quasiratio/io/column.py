@@ -18,6 +18,7 @@ __all__ = [
     "Column",
     "ColumnKind",
     "Pick",
+    "element_column",
     "kind_of_dtype",
     "require_numbers",
     "split_element",
@@ -102,6 +103,17 @@ def split_element(name: str, columns: Mapping[str, Column]) -> tuple[str, Pick]:
         )
         raise InvalidInputError(msg)
     return column, pick
+
+
+def element_column(name: str) -> str:
+    """Return the column of a name such as `jet_pt[0]` or `len(jet_pt)`.
+
+    Example:
+        >>> element_column("jet_pt[0]"), element_column("len(jet_pt)"), element_column("pt")
+        ('jet_pt', 'jet_pt', 'pt')
+    """
+    parts = _pick(name)
+    return name if parts is None else parts[0]
 
 
 def _pick(name: str) -> tuple[str, int | str] | None:

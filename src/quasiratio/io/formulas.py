@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.column import REDUCTIONS, split_element, unknown_column
+from quasiratio.io.column import REDUCTIONS, element_column, split_element, unknown_column
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.table import Table
 from quasiratio.wording import shortened
@@ -177,4 +177,4 @@ def _has_known_columns(entry: str, tables: list[Table]) -> bool:
 
 
 def _is_known(name: str, table: Table) -> bool:
-    return name in table.columns or name.partition("[")[0] in table.columns
+    return name in table.columns or element_column(name) in table.columns

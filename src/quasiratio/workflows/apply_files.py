@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.event_sketch import SeenEvents
 from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
-from quasiratio.io import Expression, Table, create_table, parse_expression
+from quasiratio.io import Expression, Feature, Table, create_table, parse_expression, parse_features
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
@@ -33,7 +34,7 @@ def apply_to_file(
     table: Table,
     output: str | os.PathLike[str],
     *,
-    features: Sequence[str],
+    features: Sequence[str | Feature],
     weight: str | None = None,
     selection: str | None = None,
     names: NewColumns | None = None,
@@ -53,7 +54,7 @@ def apply_to_file(
         model: A fitted ratio estimator or reweighter.
         table: Events to reweight.
         output: The new file; its suffix says the format.
-        features: The features of the model, in the order of the fit.
+        features: The features of the model, in the order of the fit: columns, elements or formulas.
         weight: Expression of the weight before; one when left out, if no column is named like a weight.
         selection: Events to write; all when left out.
         names: Names of the new columns; none may be in the table.
@@ -84,7 +85,7 @@ def apply_to_file(
     names = names or NewColumns()
     stream = _Stream(
         model,
-        list(features),
+        parse_features(features, [table]),
         parse_expression(weight) if weight else None,
         parse_expression(fit_selection) if fit_selection else None,
         names,
@@ -98,7 +99,7 @@ def apply_to_file(
     with create_table(
         output, tree=tree, compression=compression, metadata=metadata, inputs=[table]
     ) as writer:
-        for chunk in table.chunks(stream.read_columns(table), selection=condition):
+        for chunk in table.chunks(stream.read_columns(table), selection=condition, may_miss=stream.may_miss):
             writer.append(stream.extended(chunk, table))
             n_read += len(next(iter(chunk.values())))
             if progress is not None:
@@ -116,7 +117,7 @@ class _Stream:
     """Chunks in, chunks with more columns out, and the sums over all of them."""
 
     model: RatioEstimator | Reweighter
-    features: list[str]
+    inputs: list[Feature]
     weight: Expression | None
     fit_selection: Expression | None
     names: NewColumns
@@ -124,6 +125,8 @@ class _Stream:
     ranges: RangeCount
 
     def __post_init__(self) -> None:
+        self.features = [feature.name for feature in self.inputs]
+        self.used = [name for feature in self.inputs for name in feature.columns]
         self.before, self.after = WeightSums(), WeightSums()
         self.n_nonpositive = self.n_unselected = self.n_infinite = 0
         self.lowest, self.highest = np.inf, -np.inf
@@ -141,7 +144,7 @@ class _Stream:
 
     def require_usable(self, table: Table) -> None:
         """Raise unless the table has what is needed, and not yet what is added."""
-        table.require_numbers([*self.features, *self._expression_names(self.weight)])
+        table.require_numbers([*self.used, *self._expression_names(self.weight)])
         taken = [name for name in self.new_columns if name in table.columns]
         if taken or len(set(self.new_columns)) < len(self.new_columns):
             shown = ", ".join(repr(name) for name in taken or self.new_columns)
@@ -153,11 +156,20 @@ class _Stream:
 
     def read_columns(self, table: Table) -> list[str]:
         """Return all columns, and the elements such as `jet_pt[0]` that are used."""
-        used = [*self.features, *self._expression_names(self.weight)]
+        used = [*self.used, *self._expression_names(self.weight)]
         known = [name for name in self._expression_names(self.fit_selection) if name in table.columns]
         if len(known) < len(self._expression_names(self.fit_selection)):
             self.fit_selection = None  # it needs columns that this file does not have
         return list(dict.fromkeys([*table.columns, *used]))
+
+    @property
+    def may_miss(self) -> set[str]:
+        """Elements that an event need not have."""
+        required = {
+            name for feature in self.inputs for name in feature.columns if name not in feature.may_miss
+        }
+        required |= set(self._expression_names(self.weight))
+        return {name for feature in self.inputs for name in feature.may_miss} - required
 
     @staticmethod
     def _expression_names(expression: Expression | None) -> tuple[str, ...]:
@@ -169,10 +181,11 @@ class _Stream:
         kept = {name: chunk[name] for name in table.columns if name in chunk}  # not what cannot be read
         if n_events == 0:
             return kept | dict.fromkeys(self.new_columns, np.empty(0))
-        matrix = np.empty((n_events, len(self.features)), dtype=np.float32)
+        is_exact = _fitted(self.model).is_exact_
+        matrix = np.empty((n_events, len(self.features)), dtype=np.float64 if is_exact else np.float32)
         with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which the model refuses
-            for column, name in enumerate(self.features):
-                matrix[:, column] = chunk[name]
+            for column, feature in enumerate(self.inputs):
+                matrix[:, column] = feature.values(chunk, n_events)
         ratio, members = self._predicted(matrix)
         weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
         scale = self.model.scale_ if isinstance(self.model, Reweighter) else 1.0
@@ -184,8 +197,11 @@ class _Stream:
         columns = [ratio, new_weights, *_spread(members)]
         return kept | dict(zip(self.new_columns, columns, strict=True))
 
-    def _predicted(self, matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features)
+    def _predicted(self, matrix: FeatureMatrix) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        fill = _fitted(self.model).fill_
+        matrix = filled(matrix, self.features, fill)
+        require_finite_columns(matrix, tuple(self.features))
+        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
         if not self.out_of_fold:
             self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:
@@ -215,7 +231,7 @@ class _Stream:
 
     def _count(
         self,
-        matrix: npt.NDArray[np.float32],
+        matrix: FeatureMatrix,
         weights: npt.NDArray[np.float64],
         new_weights: npt.NDArray[np.float64],
         ratio: npt.NDArray[np.float64],
@@ -246,6 +262,10 @@ class _Stream:
             self.n_unselected,
             self.seen.share,
         )
+
+
+def _fitted(model: RatioEstimator | Reweighter) -> Any:  # noqa: ANN401 - knows its features
+    return model.ratios_[0] if isinstance(model, Reweighter) else model
 
 
 def _spread(members: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:

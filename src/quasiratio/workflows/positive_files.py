@@ -12,7 +12,7 @@ import numpy as np
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.positive_report import PositiveReport
-from quasiratio.io import Table, create_table, parse_expression, read_sample
+from quasiratio.io import Feature, Table, create_table, parse_expression, read_sample
 from quasiratio.metrics import ClosureResult, closure
 from quasiratio.sample import WeightedSample
 
@@ -53,7 +53,7 @@ def make_positive_file(
     table: Table,
     output: str | os.PathLike[str],
     *,
-    features: Sequence[str],
+    features: Sequence[str | Feature],
     weight: str,
     selection: str | None = None,
     weight_name: str = "weight_positive",
@@ -69,7 +69,7 @@ def make_positive_file(
         reweighter: An unfitted reweighter.
         table: Events with signed weights; features and weights must fit into memory, the rest need not.
         output: The new file; its suffix says the format.
-        features: Columns whose expectations are kept.
+        features: Columns, or formulas, whose expectations are kept.
         weight: Expression of the signed weight.
         selection: Events to use and to write; all when left out.
         weight_name: Name of the new column.

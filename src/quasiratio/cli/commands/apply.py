@@ -64,13 +64,13 @@ def apply(
     weight = weight or loaded.notes.reference.weight
     require_weight_option(table, weight)
     printer = Printer(as_json=as_json, quiet=quiet)
-    printer.line(feature_line(loaded.features))
+    printer.line(feature_line(loaded.inputs))
     with event_progress("Applying", quiet=printer.quiet) as progress:
         done = apply_to_file(
             loaded.estimator,
             table,
             out.path,
-            features=loaded.features,
+            features=loaded.inputs,
             weight=weight,
             selection=selection,
             names=NewColumns(ratio_name, weight_name),

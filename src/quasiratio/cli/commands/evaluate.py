@@ -10,12 +10,14 @@ import typer
 from quasiratio.cli.options import (
     AllowLarge,
     Json,
+    Labels,
     Quiet,
     ReferenceWeight,
     Selection,
     TargetWeight,
     Tree,
     Weight,
+    choices,
     split_files,
     split_list,
 )
@@ -42,8 +44,11 @@ def evaluate(
     ],
     observables: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPR", help="More observables, such as 'pt1 + pt2', with commas or repeated."),
+        typer.Option(
+            metavar="EXPR", help="More observables, such as 'ht=pt1 + pt2', with commas or repeated."
+        ),
     ] = None,
+    label: Labels = None,
     weight: Weight = None,
     reference_weight: ReferenceWeight = None,
     target_weight: TargetWeight = None,
@@ -51,6 +56,23 @@ def evaluate(
     tree: Tree = None,
     allow_large: AllowLarge = False,
     bins: Annotated[int, typer.Option(help="Bins of each observable.")] = 50,
+    binning: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N:LOW:HIGH", help="Bins and range of one observable; with commas or repeated."
+        ),
+    ] = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Observables with a logarithmic scale, or all."),
+    ] = None,
+    lower: Annotated[
+        str,
+        typer.Option(
+            help="Below the densities: pull, difference or quotient.",
+            autocompletion=choices("pull", "difference", "quotient"),
+        ),
+    ] = "pull",
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -72,6 +94,7 @@ def evaluate(
         raise InvalidInputError(msg)
     directory = output_directory(path, command="evaluate", force=force)
 
+    from quasiratio.cli.drawing_options import DrawingOptions, label_texts  # noqa: PLC0415
     from quasiratio.cli.evaluate_run import EvaluationInput, run_evaluation  # noqa: PLC0415 - keeps --help fast
     from quasiratio.cli.loaded_model import load_ratio_model  # noqa: PLC0415
 
@@ -93,9 +116,12 @@ def evaluate(
         split_list(observables) or [],
         bins,
         repeat_command(context),
+        DrawingOptions(
+            {**notes.labels, **label_texts(label)}, split_list(log) or (), lower, split_list(binning) or ()
+        ),
     )
     printer = Printer(as_json=as_json, quiet=quiet)
-    printer.line(feature_line(loaded.features))
+    printer.line(feature_line(loaded.inputs))
     result, verdict, values = run_evaluation(given, directory)
     printer.result(values)
     printer.line(f"Verdict: {'undecided' if verdict.status == 'info' else verdict.status}")

@@ -11,6 +11,7 @@ from quasiratio.cli.options import (
     AllowLarge,
     Features,
     Json,
+    Labels,
     Quiet,
     ReferenceWeight,
     Selection,
@@ -47,6 +48,7 @@ def fit(
         list[str] | None, typer.Option(metavar="FILE", help="A file of the target; may be repeated.")
     ] = None,
     features: Features = None,
+    label: Labels = None,
     weight: Weight = None,
     reference_weight: ReferenceWeight = None,
     target_weight: TargetWeight = None,
@@ -104,6 +106,17 @@ def fit(
     periodic: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
     ] = None,
+    objects: Annotated[
+        str | None,
+        typer.Option(metavar="GROUPS", help="Momenta, such as 'mu1:mu1_pt,mu1_eta,mu1_phi; mu2:...'."),
+    ] = None,
+    symmetry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KINDS", help="Of the objects: azimuth (or azimuth:NAME), reflection, eta."),
+    ] = None,
+    invariants: Annotated[
+        bool, typer.Option("--invariants", help="Add masses and distances of all pairs of objects.")
+    ] = False,
     threads: Annotated[int | None, typer.Option(help="Threads of a training step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     hidden_layers: Annotated[
@@ -136,6 +149,7 @@ def fit(
     options = {
         "output": output,
         "features": split_list(features),
+        "label": label or None,
         "weight": weight,
         "reference_weight": reference_weight,
         "target_weight": target_weight,
@@ -153,6 +167,9 @@ def fit(
         "reference_density": reference_density,
         "target_density": target_density,
         "periodic": split_list(periodic),
+        "objects": objects,
+        "symmetry": split_list(symmetry),
+        "invariants": invariants or None,
         "threads": threads,
         "learning_rate": learning_rate,
         "hidden_layers": _widths(hidden_layers),

@@ -24,6 +24,7 @@ from quasiratio.cli.samples import SampleFiles, chosen_features, feature_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quasiratio.io import Feature
     from quasiratio.metrics.inspection import Inspection, SampleInspection
 
 __all__ = ["inspect"]
@@ -61,12 +62,16 @@ def inspect(
     )
     printer = Printer(as_json=as_json)
     printer.result(
-        {"files": [list(table.sources) for table in tables], "features": names, **result.as_dict()}
+        {
+            "files": [list(table.sources) for table in tables],
+            "features": [one.name for one in names],
+            **result.as_dict(),
+        }
     )
     _print(printer, result, names)
 
 
-def _print(printer: Printer, result: Inspection, names: Sequence[str]) -> None:
+def _print(printer: Printer, result: Inspection, names: Sequence[Feature]) -> None:
     printer.line(feature_line(names))
     both = {"reference": result.reference, "target": result.target}
     given = {role: sample for role, sample in both.items() if sample is not None}
