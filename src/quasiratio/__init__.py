@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quasiratio import distributions, losses, metrics
+    from quasiratio import distributions, io, losses, metrics
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
     from quasiratio.estimators.model_files import load
@@ -33,6 +33,7 @@ __all__ = [
     "WeightedSample",
     "__version__",
     "distributions",
+    "io",
     "load",
     "losses",
     "metrics",
@@ -48,7 +49,7 @@ _HOMES = {
     "WeightedSample": "quasiratio.sample",
     "load": "quasiratio.estimators.model_files",
 }
-_SUBPACKAGES = {"distributions", "losses", "metrics"}
+_SUBPACKAGES = {"distributions", "io", "losses", "metrics"}
 
 __version__: str
 

@@ -20,6 +20,7 @@ from quasiratio.cli.main import app
 from quasiratio.cli.options import split_list
 from quasiratio.io import open_table, read_sample
 
+pytestmark = pytest.mark.usefixtures("workspace")
 FEATURES = (
     "l1_ptg=l1_pt/1000, l1_eta, l1_phi, l2_pt, l2_eta, l2_phi, met_phi, j1=fill(jet_pt[0], 0), n_jets=len(jet_pt),"
     "mll=sqrt(2*l1_pt*l2_pt*(cosh(l1_eta-l2_eta)-cos(l1_phi-l2_phi))), when, year, where(flag & (l1_pt > 30), 1, 0)"
@@ -96,7 +97,7 @@ def model(workspace: Path) -> str:
     return "model"
 
 
-def test_every_door_gives_the_same_ratios(model: str, workspace: Path) -> None:
+def test_every_door_gives_the_same_ratios(model: str) -> None:
     loaded = qr.load(model)
     sample = read_sample("reference.root", features=split_list([FEATURES]), weight="w")
     assert sample.fill == {"j1": 0.0}
@@ -114,7 +115,7 @@ def test_every_door_gives_the_same_ratios(model: str, workspace: Path) -> None:
     assert np.all(np.abs(graph - expected) < scale)
 
 
-def test_fit_says_what_it_does(workspace: Path) -> None:
+def test_fit_says_what_it_does() -> None:
     out = run("fit", "reference.parquet", "target.parquet", *FIT, "--invariants", "-o", "said")
     assert "l1_ptg = l1_pt/1000" in out
     assert "Left out, being constant or the same as another feature: year" in out
@@ -125,7 +126,7 @@ def test_fit_says_what_it_does(workspace: Path) -> None:
     assert "model.scaling.objects" in shown
 
 
-def test_evaluate_draws_what_was_asked_for(model: str, workspace: Path) -> None:
+def test_evaluate_draws_what_was_asked_for(model: str) -> None:
     options = [
         "--observables",
         "ht=sum(jet_pt), dphi=deltaphi(l1_phi, l2_phi)",
@@ -167,7 +168,7 @@ def test_evaluate_draws_what_was_asked_for(model: str, workspace: Path) -> None:
         (["--features", "l1_pt", "--label", "nothing"], "expected a name and a text"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(options: list[str], message: str, workspace: Path) -> None:
+def test_what_is_wrong_is_said_in_one_sentence(options: list[str], message: str) -> None:
     result = CliRunner().invoke(
         app, ["fit", "reference.root", "target.root", "--weight", "w", "--steps", "5", *options, "-o", "bad"]
     )
@@ -188,9 +189,7 @@ def test_what_is_wrong_is_said_in_one_sentence(options: list[str], message: str,
         (["--lower", "nothing"], "expected one of pull, difference, quotient"),
     ],
 )
-def test_evaluate_refuses_in_one_sentence(
-    model: str, options: list[str], message: str, workspace: Path
-) -> None:
+def test_evaluate_refuses_in_one_sentence(model: str, options: list[str], message: str) -> None:
     result = CliRunner().invoke(
         app, ["evaluate", model, "reference.root", "target.root", *options, "-o", "bad", "--bins", "5"]
     )
