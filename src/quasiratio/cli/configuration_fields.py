@@ -65,7 +65,7 @@ class FitConfiguration(BaseModel):
     features: Names | None = _option(
         None,
         "Columns to learn from, patterns such as 'jet_*', elements such as 'fill(jet_pt[0], 0)' and formulas such as "
-        "'ptg=pt/1000' among them. Left out: every numeric column that both have, but weights and identifiers.",
+        "'ptg=pt/1000' among them. By default every numeric column that both samples have, without identifiers and weights.",
         "names or patterns of columns, or formulas",
     )
     label: Names | None = _option(

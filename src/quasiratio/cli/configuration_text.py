@@ -21,7 +21,10 @@ _EXAMPLES: dict[str, Any] = {
 }
 _SUGGESTIONS: dict[str, Any] = {
     "tree": "events",
-    "features": ["pt", "eta", "jet_*"],
+    "features": ["pt", "eta", "jet_*", "ptg=pt/1000"],
+    "label": ["ptg=p_T [GeV]"],
+    "objects": "mu1:mu1_pt,mu1_eta,mu1_phi; mu2:mu2_pt,mu2_eta,mu2_phi",
+    "symmetry": ["azimuth"],
     "weight": "w_gen * w_pu",
     "reference_weight": "w_gen",
     "target_weight": "w_gen * w_pu",
