@@ -74,7 +74,7 @@ def run_evaluation(given: EvaluationInput, output: Path) -> tuple[Evaluation, Ve
         feature.name: (reference.features[:, column], target.features[:, column])
         for column, feature in enumerate(more, start=len(features))
     }
-    samples = _restricted(reference, len(features)), _restricted(target, len(features))
+    samples = _restricted(reference, given.model), _restricted(target, given.model)
     result = evaluate_model(
         given.model.estimator,
         *samples,
@@ -101,11 +101,12 @@ def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
     return (reference, target) if reference and target else None
 
 
-def _restricted(sample: WeightedSample, n_features: int) -> WeightedSample:
-    """Return the sample with its first columns only."""
-    if sample.n_features == n_features:
+def _restricted(sample: WeightedSample, model: LoadedModel) -> WeightedSample:
+    """Return the sample with the features of the model only, in the precision of its fit."""
+    n_features, precision = len(model.features), np.float64 if model.is_exact else np.float32
+    if sample.n_features == n_features and sample.features.dtype == precision:
         return sample
-    features = np.ascontiguousarray(sample.features[:, :n_features])
+    features = np.ascontiguousarray(sample.features[:, :n_features], dtype=precision)
     fill = {name: value for name, value in sample.fill.items() if name in sample.names[:n_features]}
     return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features], fill)
 

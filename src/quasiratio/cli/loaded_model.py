@@ -44,6 +44,12 @@ class LoadedModel:
         return list(self.ranges)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the features need more than float32."""
+        fitted = self.estimator.ratios_[0] if isinstance(self.estimator, Reweighter) else self.estimator
+        return bool(fitted.is_exact_)
+
+    @property
     def inputs(self) -> list[Feature]:
         """How the features are made of columns, in the order of the fit."""
         formulas = self.notes.formulas

@@ -113,7 +113,9 @@ def positive(
             tree=out.tree_like(table),
             progress=progress,
         )
-    printer.result({"output": str(out.path), "features": names, "weight": weight, **done.as_dict()})
+    printer.result(
+        {"output": str(out.path), "features": [one.name for one in names], "weight": weight, **done.as_dict()}
+    )
     _print(printer, done)
     printer.line(
         f"Written: {out.path}, {done.n_written} events with {weight_name} beside the columns of {table.label}"
