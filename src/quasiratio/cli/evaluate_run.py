@@ -17,6 +17,7 @@ from quasiratio.cli.loaded_model import LoadedModel
 from quasiratio.cli.output_directory import create_output_directory, publish_directory
 from quasiratio.cli.printing import as_json
 from quasiratio.cli.samples import SampleFiles
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.io import Feature, Table, parse_features
 from quasiratio.metrics import ClosureResult
@@ -103,10 +104,10 @@ def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
 
 def _restricted(sample: WeightedSample, model: LoadedModel) -> WeightedSample:
     """Return the sample with the features of the model only, in the precision of its fit."""
-    n_features, precision = len(model.features), np.float64 if model.is_exact else np.float32
+    n_features, precision = len(model.features), np.dtype(np.float64 if model.is_exact else np.float32)
     if sample.n_features == n_features and sample.features.dtype == precision:
         return sample
-    features = np.ascontiguousarray(sample.features[:, :n_features], dtype=precision)
+    features: FeatureMatrix = np.ascontiguousarray(sample.features[:, :n_features], dtype=precision)
     fill = {name: value for name, value in sample.fill.items() if name in sample.names[:n_features]}
     return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features], fill)
 

@@ -38,7 +38,8 @@ class PersistentEstimator:
         """Write the fitted estimator as one ONNX graph: raw features in, result out.
 
         Scaling, logarithms, networks, recombination, ensemble average and normalisation are inside, in double
-        precision. Input: `features`, float32 of shape `(batch, d)`. Outputs, float32 of shape `(batch,)`: `ratio`
+        precision. Input: `features`, float32 of shape `(batch, d)`, or float64 where the features need it (a time
+        stamp); a missing value is NaN or the number of its fill, which the metadata have. Outputs, float32 of shape `(batch,)`: `ratio`
         and, for an ensemble, `ratio_std`; reweighters give `weight_factor` instead, by which to multiply the
         weight (`Reweighter`) or its absolute value (`PositiveReweighter`).
 
