@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quasiratio.io import Feature
 from quasiratio.metrics import Inspection, inspect_samples
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
@@ -18,19 +19,19 @@ class InspectedFiles:
 
     Attributes:
         files: The files of each sample.
-        features: The columns that were looked at.
+        features: The columns and formulas that were looked at.
         inspection: What was found.
     """
 
     files: tuple[tuple[str, ...], ...]
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
     inspection: Inspection
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return {
             "files": [list(files) for files in self.files],
-            "features": list(self.features),
+            "features": [feature.name for feature in self.features],
             **self.inspection.as_dict(),
         }
 
@@ -52,7 +53,7 @@ def inspect_files(
     Args:
         reference: Files of the reference, or of the only sample.
         target: Files of the target; left out, one sample is described.
-        features: Columns to look at; every numeric column that all have, but weights and identifiers.
+        features: Columns and formulas to look at; every numeric column that all have, but weights and identifiers.
         weight: Expression of the signed weight; one when left out, if no column is named like a weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
@@ -67,8 +68,8 @@ def inspect_files(
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     np.savez(f"{directory}/a.npz", pt=np.arange(4.0), w=[1.0, 1.0, 1.0, -1.0])
         ...     found = inspect_files(f"{directory}/a.npz", weight="w")
-        >>> found.features, found.inspection.reference.weights.negative_fraction
-        (('pt',), 0.25)
+        >>> [feature.name for feature in found.features], found.inspection.reference.weights.negative_fraction
+        (['pt'], 0.25)
     """
     samples = [SampleFiles(reference, reference_weight or weight, selection, tree, allow_large)]
     if target is not None:
