@@ -123,7 +123,8 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
     if reset:
         estimator.is_exact_ = matrix.dtype == np.float64
         estimator.fill_ = {**own_fill, **checked_fill(estimator.fill, known)}
-    matrix = filled(matrix, known, estimator.fill_)
+    of_fit = estimator.feature_names_ or checked_names(None, matrix.shape[1])
+    matrix = filled(matrix, of_fit, estimator.fill_)
     require_finite_columns(matrix, known)
     return np.require(matrix, requirements="W")  # samples are frozen, and torch takes no read-only arrays
 

@@ -19,19 +19,24 @@ class InspectedFiles:
 
     Attributes:
         files: The files of each sample.
-        features: The columns and formulas that were looked at.
+        inputs: The columns and formulas that were looked at.
         inspection: What was found.
     """
 
     files: tuple[tuple[str, ...], ...]
-    features: tuple[Feature, ...]
+    inputs: tuple[Feature, ...]
     inspection: Inspection
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(feature.name for feature in self.inputs)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return {
             "files": [list(files) for files in self.files],
-            "features": [feature.name for feature in self.features],
+            "features": list(self.features),
             **self.inspection.as_dict(),
         }
 
@@ -68,8 +73,8 @@ def inspect_files(
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     np.savez(f"{directory}/a.npz", pt=np.arange(4.0), w=[1.0, 1.0, 1.0, -1.0])
         ...     found = inspect_files(f"{directory}/a.npz", weight="w")
-        >>> [feature.name for feature in found.features], found.inspection.reference.weights.negative_fraction
-        (['pt'], 0.25)
+        >>> found.features, found.inspection.reference.weights.negative_fraction
+        (('pt',), 0.25)
     """
     samples = [SampleFiles(reference, reference_weight or weight, selection, tree, allow_large)]
     if target is not None:

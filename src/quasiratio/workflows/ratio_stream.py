@@ -141,11 +141,11 @@ class RatioStream:
         return kept | dict(zip(self.new_columns, columns, strict=True))
 
     def _predicted(self, matrix: FeatureMatrix) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        names = self.model.feature_list()  # the columns of the file may have others
-        fill = self.model.fill_
-        matrix = filled(matrix, names, fill)
+        of_fit = dict(zip(self.model.feature_list(), self.features, strict=False))  # the model compares them
+        fill = {of_fit[name]: value for name, value in self.model.fill_.items() if name in of_fit}
+        matrix = filled(matrix, self.features, fill)
         require_finite_columns(matrix, tuple(self.features))
-        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), names, fill)
+        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
         if not self.out_of_fold:
             self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:

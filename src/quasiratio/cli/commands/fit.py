@@ -295,14 +295,14 @@ def _input_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
     """Say what was made of the features."""
     fitted = next(iter(part.fitted_parts().values()), part)  # of several candidates the first, all alike
     lines = []
-    if fitted.dropped_features_:
-        names = ", ".join(fitted.dropped_features_)
-        lines.append(f"Left out, being constant or the same as another feature: {names}")
-    if fitted.model_.scaling.objects is not None:
-        lines.append(fitted.model_.scaling.objects.describe())
-    if fitted.periodic_features_:
-        names = ", ".join(fitted.periodic_features_)
-        lines.append(f"Angles, taken as cosine and sine: {names} (--periodic names others)")
+    dropped, angles = (getattr(fitted, f"{kind}_features_", []) for kind in ("dropped", "periodic"))
+    if dropped:
+        lines.append(f"Left out, being constant or the same as another feature: {', '.join(dropped)}")
+    objects = fitted.model_.scaling.objects if hasattr(fitted, "model_") else None
+    if objects is not None:
+        lines.append(objects.describe())
+    if angles:
+        lines.append(f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)")
     if fitted.fill_:
         lines.append(f"With an input that says whether the value is there: {', '.join(fitted.fill_)}")
     return lines

@@ -63,7 +63,7 @@ def inspect(
     )
     printer = Printer(as_json=as_json)
     printer.result(found.as_dict())
-    _print(printer, found.inspection, found.features)
+    _print(printer, found.inspection, found.inputs)
 
 
 def _print(printer: Printer, result: Inspection, names: Sequence[Feature]) -> None:
