@@ -11,17 +11,29 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 
 __all__ = [
+    "FeatureMatrix",
     "FloatArray",
     "checked_features",
+    "checked_fill",
     "checked_names",
     "checked_weights",
     "columns_to_matrix",
+    "filled",
+    "needs_double",
     "nonfinite_features",
     "nonfinite_weights",
     "require_finite_columns",
+    "with_needed_precision",
 ]
 
 FloatArray = npt.NDArray[np.float64]
+FeatureMatrix = npt.NDArray[np.floating[Any]]
+"""Features of events: float32, or float64 where float32 would lose what tells the events apart."""
+
+_N_PROBED = 4096
+_RESOLUTION = 2.0**-11
+_LARGEST_SINGLE, _SMALLEST_SINGLE = 1e37, 1e-30
+_LARGE_WHOLE_NUMBER = 1e6
 
 
 def columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: ANN401
@@ -49,7 +61,91 @@ def columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: A
     return features, None
 
 
-def _stacked(names: list[str], columns: list[Any]) -> tuple[npt.NDArray[np.float32], list[str]]:
+def needs_double(values: npt.NDArray[Any]) -> bool:
+    """Whether a column would lose in float32 what tells its events apart, as a time stamp does.
+
+    That is so where the rounding is more than a two-thousandth of the width (between the 5% and 95% quantiles), and
+    where usual values are beyond the range of float32. A few thousand events are looked at.
+
+    Example:
+        >>> seconds = np.linspace(0.0, 60.0, 1000)
+        >>> needs_double(seconds), needs_double(1.7e9 + seconds), needs_double(1e-300 * seconds)
+        (False, True, True)
+    """
+    if values.dtype.kind not in "fiu" or (values.dtype.kind == "f" and values.dtype.itemsize <= 4):
+        return False
+    probed = values[:: max(1, len(values) // _N_PROBED)].astype(np.float64)
+    probed = probed[np.isfinite(probed)]
+    sizes = np.abs(probed[probed != 0.0])
+    if not len(sizes):
+        return False
+    size, large = np.quantile(sizes, [0.25, 0.75], method="lower")
+    if size > _LARGEST_SINGLE or large < _SMALLEST_SINGLE:
+        return True
+    with np.errstate(over="ignore"):  # single values beyond float32 are mistakes, and refused as such
+        roundings = np.abs(probed - probed.astype(np.float32))
+    rounding = float(np.quantile(roundings, 0.95, method="lower"))
+    low, high = np.quantile(probed, [0.05, 0.95])
+    width = float(high - low) or float(np.ptp(probed))
+    if width == 0.0:
+        return bool(rounding > 0.0 and size > _LARGE_WHOLE_NUMBER)
+    return rounding > _RESOLUTION * width
+
+
+def with_needed_precision(matrix: npt.NDArray[Any]) -> FeatureMatrix:
+    """Return a matrix in float32 where that is enough, else in float64; a copy only where the type changes.
+
+    Example:
+        >>> stamps = 1.7e9 + np.linspace(0.0, 60.0, 1000)[:, None]
+        >>> with_needed_precision(stamps).dtype, with_needed_precision(stamps - 1.7e9).dtype
+        (dtype('float64'), dtype('float32'))
+    """
+    is_double = any(needs_double(matrix[:, column]) for column in range(matrix.shape[1]))
+    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
+        return np.require(matrix, np.float64 if is_double else np.float32, "C")
+
+
+def checked_fill(fill: Any, names: Sequence[str]) -> dict[str, float]:  # noqa: ANN401 - what the user gave
+    """Return what stands for missing values, by feature, or say what is wrong with it.
+
+    Example:
+        >>> checked_fill({"jet1_pt": 0}, ["jet1_pt", "met"])
+        {'jet1_pt': 0.0}
+    """
+    if fill is None:
+        return {}
+    if not isinstance(fill, Mapping):
+        msg = f"Got fill = {fill!r}; expected names of features and numbers, such as {{'jet1_pt': 0.0}}."
+        raise InvalidInputError(msg)
+    for name, value in fill.items():
+        if name not in names:
+            msg = f"Got a fill for {name!r}; expected one of the features {', '.join(map(repr, names))}."
+            raise InvalidInputError(msg)
+        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not is_number or not abs(float(value)) < _LARGEST_SINGLE:
+            msg = f"Got {value!r} to fill in for {name!r}; expected a finite number, such as 0.0."
+            raise InvalidInputError(msg)
+    return {str(name): float(value) for name, value in fill.items()}
+
+
+def filled(matrix: npt.NDArray[Any], names: Sequence[str], fill: Mapping[str, float]) -> npt.NDArray[Any]:
+    """Return the matrix with its NaN replaced where a fill is declared; the same one if there are none.
+
+    Example:
+        >>> filled(np.array([[np.nan, 1.0]]), ["jet1_pt", "met"], {"jet1_pt": 0.0}).tolist()
+        [[0.0, 1.0]]
+    """
+    for name, value in fill.items():
+        column = list(names).index(name)
+        missing = np.isnan(matrix[:, column])
+        if missing.any():
+            if not matrix.flags.writeable or matrix.base is not None:
+                matrix = matrix.copy()
+            matrix[missing, column] = value
+    return matrix
+
+
+def _stacked(names: list[str], columns: list[Any]) -> tuple[FeatureMatrix, list[str]]:
     if not columns:
         msg = "Got no columns; expected at least one feature."
         raise InvalidInputError(msg)
@@ -59,8 +155,12 @@ def _stacked(names: list[str], columns: list[Any]) -> tuple[npt.NDArray[np.float
         given = dict(zip(names, shapes, strict=True))
         msg = f"Got columns of shapes {given}; expected one-dimensional columns of one length."
         raise InvalidInputError(msg)
+    dtype = np.float64 if any(needs_double(array) for array in arrays) else np.float32
     with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
-        return np.column_stack([array.astype(np.float32) for array in arrays]), names
+        matrix = np.empty((len(arrays[0]), len(arrays)), dtype)
+        for column, array in enumerate(arrays):
+            matrix[:, column] = array
+    return matrix, names
 
 
 def _numbers(values: Any, role: str) -> npt.NDArray[Any]:  # noqa: ANN401 - whatever NumPy can read
@@ -82,8 +182,8 @@ def _numbers(values: Any, role: str) -> npt.NDArray[Any]:  # noqa: ANN401 - what
     return array
 
 
-def checked_features(matrix: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401
-    """Return a copy of the matrix in float32, one-dimensional input as one feature.
+def checked_features(matrix: Any) -> FeatureMatrix:  # noqa: ANN401
+    """Return a copy of the matrix in float32 (or float64, where `needs_double`), one-dimensional input as one feature.
 
     Example:
         >>> checked_features([1, 2, 3]).shape
@@ -95,8 +195,8 @@ def checked_features(matrix: Any) -> npt.NDArray[np.float32]:  # noqa: ANN401
     if array.ndim != 2 or array.shape[1] == 0:
         msg = f"Got features of shape {array.shape}; expected two dimensions (events, features)."
         raise InvalidInputError(msg)
-    with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
-        return np.array(array, dtype=np.float32, order="C", copy=True)
+    checked = with_needed_precision(array)
+    return checked.copy() if np.shares_memory(checked, array) else checked
 
 
 def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
@@ -117,10 +217,12 @@ def checked_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ..
     return checked
 
 
-def require_finite_columns(matrix: npt.NDArray[np.float32], names: tuple[str, ...]) -> None:
+def require_finite_columns(matrix: FeatureMatrix, names: tuple[str, ...]) -> None:
     """Raise, with their number and column, where features are NaN or infinite."""
     with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN, which is what we look for
         if np.isfinite(matrix.sum(dtype=np.float64)):  # one pass; NaN and infinity both survive a sum
+            return
+        if np.isfinite(matrix).all():  # large values, whose sum is not
             return
     raise nonfinite_features(dict(zip(names, np.sum(~np.isfinite(matrix), axis=0).tolist(), strict=True)))
 

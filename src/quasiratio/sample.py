@@ -1,12 +1,13 @@
 """Signed samples: events with features and weights of either sign.
 
 A `WeightedSample` is checked once, when it is built; everything behind it may then rely on finite
-two-dimensional float32 features, finite float64 weights of the same length and unique names.
+two-dimensional features (float32, or float64 where float32 would lose what tells events apart), finite float64
+weights of the same length and unique names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.columns import (
+    FeatureMatrix,
     FloatArray,
     checked_features,
+    checked_fill,
     checked_names,
     checked_weights,
     columns_to_matrix,
+    filled,
     require_finite_columns,
 )
 from quasiratio.errors import InvalidInputError
@@ -41,6 +45,8 @@ class WeightedSample:
             record array or another sample. One-dimensional arrays are taken as one feature.
         weights: The `n` signed weights; when left out those of the given sample, else all one.
         names: One name per feature; taken from the columns where there are any, else `x0, x1, ...`.
+        fill: What stands for a missing value (NaN), by feature, such as `{"jet1_pt": 0.0}`; elsewhere a missing value is
+            an error. Models learn from it whether the value is there.
 
     Example:
         >>> s = WeightedSample([[0.1, 2.0], [0.3, 1.0], [0.2, 5.0]], weights=[1.0, -0.5, 1.0])
@@ -50,37 +56,56 @@ class WeightedSample:
         1.3333
     """
 
-    features: npt.NDArray[np.float32]
+    features: FeatureMatrix
     weights: FloatArray
     names: tuple[str, ...]
+    fill: Mapping[str, float]
 
     def __init__(
         self,
         features: Any,  # noqa: ANN401 - arrays, frames, mappings: whatever has columns
         weights: npt.ArrayLike | None = None,
         names: Sequence[str] | None = None,
+        fill: Mapping[str, float] | None = None,
     ) -> None:
         matrix: Any
         column_names: Sequence[str] | None
         if isinstance(features, WeightedSample):
             weights = features.weights if weights is None else weights
+            if fill is None and names is None:
+                fill = features.fill
             matrix, column_names = features.features, features.names
         else:
             matrix, column_names = columns_to_matrix(features)
         matrix = checked_features(matrix)
         unique_names = checked_names(names if names is not None else column_names, matrix.shape[1])
+        fills = checked_fill(fill, unique_names)
+        matrix = filled(matrix, unique_names, fills)
         require_finite_columns(matrix, unique_names)
-        self._set(matrix, checked_weights(weights, len(matrix)), unique_names)
+        self._set(matrix, checked_weights(weights, len(matrix)), unique_names, fills)
 
-    def _set(self, features: npt.NDArray[np.float32], weights: FloatArray, names: tuple[str, ...]) -> None:
+    def _set(
+        self,
+        features: FeatureMatrix,
+        weights: FloatArray,
+        names: tuple[str, ...],
+        fill: Mapping[str, float],
+    ) -> None:
         for array in (features, weights):
             array.flags.writeable = False
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "fill", dict(fill))
 
     @classmethod
-    def adopt(cls, features: npt.NDArray[np.float32], weights: FloatArray, names: Sequence[str]) -> Self:
+    def adopt(
+        cls,
+        features: FeatureMatrix,
+        weights: FloatArray,
+        names: Sequence[str],
+        fill: Mapping[str, float] | None = None,
+    ) -> Self:
         """Wrap large arrays without a copy: for readers that have checked that all values are finite.
 
         The arrays become read-only; nobody else may keep a writable view of them.
@@ -90,21 +115,22 @@ class WeightedSample:
             WeightedSample(2 events, features ['pt'], sum of weights 2, negative fraction 0)
         """
         checked = checked_names(names, features.shape[1])
-        if features.dtype != np.float32 or weights.dtype != np.float64 or weights.shape != features.shape[:1]:
+        is_real = features.dtype in (np.float32, np.float64)
+        if not is_real or weights.dtype != np.float64 or weights.shape != features.shape[:1]:
             msg = (
                 f"Got features of type {features.dtype} and shape {features.shape} with weights of type "
-                f"{weights.dtype} and shape {weights.shape}; expected float32 features, and one float64 weight "
+                f"{weights.dtype} and shape {weights.shape}; expected float32 or float64 features, and one float64 weight "
                 "per event. Build WeightedSample(features, weights, names), which converts them."
             )
             raise InvalidInputError(msg)
         sample = object.__new__(cls)
-        sample._set(features, weights, checked)
+        sample._set(features, weights, checked, fill or {})
         return sample
 
-    def _with(self, features: npt.NDArray[np.float32], weights: FloatArray) -> Self:
+    def _with(self, features: FeatureMatrix, weights: FloatArray) -> Self:
         """Wrap arrays that are known to be valid, without checking them again."""
         sample = object.__new__(type(self))
-        sample._set(features, weights, self.names)
+        sample._set(features, weights, self.names, self.fill)
         return sample
 
     def __len__(self) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-__all__ = ["feature_line", "percent", "plain_json", "shortened"]
+__all__ = ["NamedFormula", "feature_line", "percent", "plain_json", "shortened"]
 
 _LONGEST_SHOWN = 60
 
@@ -34,14 +34,33 @@ def percent(fraction: float, digits: int = 2) -> str:
     return f"below {smallest:.{digits}%}" if 0 < fraction < smallest / 2 else f"{fraction:.{digits}%}"
 
 
-def feature_line(features: Sequence[str]) -> str:
-    """Return the line that says which features are in use.
+class NamedFormula(Protocol):
+    """A feature that has a name and is made of columns, such as `quasiratio.io.Feature`."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def text(self) -> str:
+        """The column, or the formula."""
+
+
+def feature_line(features: Sequence[str | NamedFormula]) -> str:
+    """Return the line that says which features are in use, with the formulas of those that have a name.
 
     Example:
-        >>> feature_line(["pt", "eta"])
-        'Features (2): pt, eta'
+        >>> from quasiratio.io import parse_features
+        >>> feature_line(["pt", *parse_features(["ptg=pt/1000", "cos(phi)"], [])])
+        'Features (3): pt, ptg = pt/1000, cos(phi)'
     """
-    return f"Features ({len(features)}): {', '.join(features)}"
+    return f"Features ({len(features)}): {', '.join(_shown(feature) for feature in features)}"
+
+
+def _shown(feature: str | NamedFormula) -> str:
+    if isinstance(feature, str):
+        return feature
+    return feature.name if feature.name == feature.text else f"{feature.name} = {feature.text}"
 
 
 def plain_json(values: Mapping[str, Any]) -> str:

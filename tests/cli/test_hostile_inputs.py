@@ -142,7 +142,7 @@ CASES = [
     # weights, features, selections
     Case("NaN weights", BAD_FIT, "3 weights that are NaN", changed(w=lambda n: np.where(np.arange(n) < 3, np.nan, 1))),
     Case("NaN features", BAD_FIT, "'pt' (3 events)", changed(pt=lambda n: np.where(np.arange(n) < 3, np.nan, 1))),
-    Case("features beyond float32", BAD_FIT, "beyond float32 in 'pt'", changed(pt=lambda n: np.full(n, 1e300))),
+    Case("features beyond float32", BAD_FIT, "beyond float32 in 'pt'", changed(pt=lambda n: np.where(np.arange(n) < 3, 1e300, 1))),
     Case("all weights negative", BAD_FIT, "reference sum to -200", changed(w=lambda n: -np.ones(n))),
     Case("all weights negative, positive", [*POSITIVE[:1], "bad.npz", *POSITIVE[2:]], "sum to -200",
          changed(w=lambda n: -np.ones(n))),

@@ -75,6 +75,7 @@ _NOT_OF_THE_ESTIMATOR = {
     "output",
     "tree",
     "features",
+    "label",
     "weight",
     "reference_weight",
     "target_weight",
@@ -96,9 +97,14 @@ class FitConfiguration(BaseModel):
     tree: str | None = _option(None, "Tree of ROOT files, where the path names none.", "the name of a tree")
     features: Names | None = _option(
         None,
-        "Columns to learn from, patterns such as 'jet_*' and elements such as 'jet_pt[0]' among them. "
-        "Left out: every numeric column that both have, but weights and identifiers.",
-        "names or patterns of columns",
+        "Columns to learn from, patterns such as 'jet_*', elements such as 'fill(jet_pt[0], 0)' and formulas such as "
+        "'ptg=pt/1000' among them. By default every numeric column that both samples have, without identifiers and weights.",
+        "names or patterns of columns, or formulas",
+    )
+    label: Names | None = _option(
+        None,
+        "What to call features in figures and tables, such as 'mll=m_ll [GeV]'.",
+        "texts such as mll=m_ll [GeV]",
     )
     weight: str | None = _option(
         None,
@@ -197,6 +203,19 @@ class FitConfiguration(BaseModel):
         None, "Features that are angles in radians. Left out: those with phi or azimuth in their name that fill a turn.",
         "names of features",
     )  # fmt: skip
+    objects: str | None = _option(
+        None, "Groups of features that are momenta, (pt, eta, phi[, mass]), eta '-' where there is none: "
+        "'mu1:mu1_pt,mu1_eta,mu1_phi; met:met,-,met_phi'.",
+        "names of objects and features, such as 'mu1:mu1_pt,mu1_eta,mu1_phi; mu2:mu2_pt,mu2_eta,mu2_phi'",
+    )  # fmt: skip
+    symmetry: Names | None = _option(
+        None, "What changes neither density: azimuth (a turn about the beam; azimuths are measured from the first object, "
+        "or another with azimuth:NAME), reflection (in phi), eta (a reflection in eta).",
+        "azimuth, reflection or eta",
+    )  # fmt: skip
+    invariants: bool = _option(
+        False, "Give the networks masses and distances Delta R of all pairs of objects.", "true or false"
+    )
     validation_fraction: Number | None = _option(
         None, "Share of the events held out for validation. Left out: a tenth up to 20,000 events, less for more.",
         "a number between 0 and 1", gt=0, lt=1,
@@ -258,7 +277,10 @@ _EXAMPLES: dict[str, Any] = {
 _SUGGESTIONS: dict[str, Any] = {
     "plugins": ["my_losses"],
     "tree": "events",
-    "features": ["pt", "eta", "jet_*"],
+    "features": ["pt", "eta", "jet_*", "ptg=pt/1000"],
+    "label": ["ptg=p_T [GeV]"],
+    "objects": "mu1:mu1_pt,mu1_eta,mu1_phi; mu2:mu2_pt,mu2_eta,mu2_phi",
+    "symmetry": ["azimuth"],
     "weight": "w_gen * w_pu",
     "reference_weight": "w_gen",
     "target_weight": "w_gen * w_pu",

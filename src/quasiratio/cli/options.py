@@ -25,6 +25,7 @@ __all__ = [
     "AllowLarge",
     "Features",
     "Json",
+    "Labels",
     "NamedOnce",
     "Quiet",
     "ReferenceWeight",
@@ -52,8 +53,17 @@ Features = Annotated[
     typer.Option(
         "--features",
         metavar="NAMES",
-        help="Columns, patterns such as 'jet_*' and elements such as 'jet_pt[0]', with commas or repeated. "
+        help="Columns, patterns such as 'jet_*', elements such as 'fill(jet_pt[0], 0)' and formulas such as "
+        "'ptg=pt/1000', with commas or repeated. "
         "Default: every numeric column but weights and identifiers.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=TEXT",
+        help="What to call a feature or observable in figures and tables, such as 'mll=m_ll [GeV]'; may be repeated.",
     ),
 ]
 Weight = Annotated[

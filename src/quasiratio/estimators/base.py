@@ -253,7 +253,7 @@ class RatioEstimator(NetworkEstimator):
             >>> model.predict_ratio(reference).shape
             (2000,)
         """
-        samples = WeightedSample(reference, reference_weight), WeightedSample(target, target_weight)
+        samples = self.sample_of(reference, reference_weight), self.sample_of(target, target_weight)
         checked = None
         if validation is not None:
             is_weighted = any(bool(np.any(sample.weights != 1)) for sample in samples)
@@ -264,6 +264,7 @@ class RatioEstimator(NetworkEstimator):
         """Learn from events that another estimator has checked, under its names of the features."""
         known: Any = owner
         self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
+        self.is_exact_, self.fill_ = known.is_exact_, known.fill_
         self.checked_settings(len(data.training))
         self.seed_, self.fingerprint_ = self.new_seed(), owner.fingerprint_
         self.reference_density_, self.target_density_ = data.densities.reference, data.densities.target

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 from pydantic import Field, model_validator
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.model_files.document import Count, Document, Name, refuse_if
 from quasiratio.sample import WeightedSample
@@ -125,7 +126,7 @@ def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:
 
 
 def _sketches_by_label(
-    features: npt.NDArray[np.float32], labels: npt.NDArray[np.bool_] | None
+    features: FeatureMatrix, labels: npt.NDArray[np.bool_] | None
 ) -> tuple[EventSketch, ...]:
     """Return one sketch of the reference and one of the target, or one of all where there are no labels."""
     hashes = row_hashes(features)
@@ -233,7 +234,7 @@ class DataFingerprint:
 
 def data_fingerprint(
     names: Sequence[str],
-    features: npt.NDArray[np.float32],
+    features: FeatureMatrix,
     labels: npt.NDArray[np.bool_] | None,
     weights: npt.NDArray[np.float64],
 ) -> DataFingerprint:
@@ -244,7 +245,7 @@ def data_fingerprint(
         {'x': (1.0, 3.0)}
     """
     checksum = hashlib.sha256(np.array(features.shape, dtype="<i8").tobytes())
-    checksum.update(np.ascontiguousarray(features, dtype="<f4").data)
+    checksum.update(np.ascontiguousarray(features, dtype=features.dtype.newbyteorder("<")).data)
     if labels is not None:
         checksum.update(np.ascontiguousarray(labels, dtype="u1").data)
     checksum.update(np.ascontiguousarray(weights, dtype="<f8").data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
 from quasiratio.progress import training_progress
 from quasiratio.training import (
     Batch,
@@ -91,6 +91,8 @@ class Fit:
         hidden_layers: Width of the hidden layers.
         activation: Name of the activation.
         periodic: Columns of the features that are angles.
+        fill: What stands for a missing value, by column.
+        objects: Turns features into other coordinates.
         device: Where the tensors live.
         n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
@@ -106,6 +108,8 @@ class Fit:
     hidden_layers: Sequence[int]
     activation: str
     periodic: Sequence[int]
+    fill: Mapping[int, float]
+    objects: ObjectCoordinates | None
     device: torch.device
     n_threads: int | None
     verbose: bool
@@ -119,7 +123,9 @@ class Fit:
         self.validation_events = self.validation_events.select(shuffled)
         if self.judge_weights is not None:
             self.judge_weights = self.judge_weights[shuffled]
-        self.scaling = FeatureScaling.from_data(self.train_events.features, self.periodic).to(self.device)
+        self.scaling = FeatureScaling.from_data(
+            self.train_events.features, self.periodic, objects=self.objects, fill=self.fill, drop=True
+        ).to(self.device)
         self.train_inputs = self._scaled(self.train_events)
         self.validation_inputs = self._scaled(self.validation_events)
         weights = torch.from_numpy(self.train_events.weights).to(self.device)

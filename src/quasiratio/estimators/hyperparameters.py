@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,13 +11,15 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 from sklearn.utils import check_random_state
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fitting import Fit, usable_device
 from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator, StoredParts
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
-from quasiratio.networks import default_hidden_layers, recognised_angles
+from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles
+from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingSettings
 from quasiratio.training.standard import (
     standard_batch_size,
@@ -64,14 +66,23 @@ class NetworkParameters(Document):
     verbose: bool
     periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
     n_threads: Count | None = None
+    fill: dict[Name, float] | None = None
+    objects: dict[Name, list[Name]] | Name | None = None
+    symmetry: list[Name] | Name | None = None
+    invariants: bool = False
 
 
 class FeaturesDocument(Document):
-    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well."""
+    """Number, names and order of the features; `from_frame` where scikit-learn knows the names as well.
+
+    `fill` says what stands for a missing value, `is_exact` that float32 is not enough for them.
+    """
 
     count: Count
     names: list[Name] | None
     from_frame: bool
+    fill: dict[Name, float] = Field(default_factory=dict)
+    is_exact: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -118,6 +129,14 @@ class NetworkEstimator(PersistentEstimator):
             20,000 events, less for more.
         periodic: Names (or numbers, from zero) of the features that are angles in radians; by default those whose
             name contains phi or azimuth and whose values fill one turn.
+        fill: What stands for a missing value (NaN), by feature, such as `{"jet1_pt": 0.0}`; elsewhere a missing value is
+            an error. The networks are told whether the value is there. By default that of the `WeightedSample`.
+        objects: Groups of features with the coordinates of a momentum, such as
+            `{"mu1": ["mu1_pt", "mu1_eta", "mu1_phi"]}`; a fourth one is the mass, and eta may be `"-"`.
+        symmetry: What does not change the densities, one or several of `"azimuth"` (a turn about the beam: azimuths are
+            measured from the first object, or from mu2 with `"azimuth:mu2"`), `"reflection"` (in phi) and `"eta"` (a
+            reflection in eta).
+        invariants: Whether the networks get masses and distances Delta R of all pairs of objects.
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
         n_threads: Threads of a training step; by default one for small networks, which threads make slower, and up to
             four where a step is large enough to share.
@@ -138,6 +157,10 @@ class NetworkEstimator(PersistentEstimator):
     n_members: int = 1
     validation_fraction: float | None = None
     periodic: Sequence[str | int] | None = None
+    fill: Mapping[str, float] | None = None
+    objects: Mapping[str, Sequence[str]] | str | None = None
+    symmetry: Sequence[str] | str | None = None
+    invariants: bool = False
     device: str = "auto"
     n_threads: int | None = None
     on_divergence: Literal["warn", "raise"] = "warn"
@@ -171,6 +194,8 @@ class NetworkEstimator(PersistentEstimator):
             self.layer_widths(len(training)),
             self.activation_name(),
             self.periodic_columns(training.features),
+            {self.feature_list().index(name): value for name, value in self.fill_.items()},
+            self.object_coordinates(),
             usable_device(self.device),
             self.n_threads,
             self.verbose,
@@ -210,7 +235,7 @@ class NetworkEstimator(PersistentEstimator):
             on_divergence=self.on_divergence,
         )
 
-    def periodic_columns(self, features: npt.NDArray[np.float32]) -> list[int]:
+    def periodic_columns(self, features: FeatureMatrix) -> list[int]:
         """Return the columns that are angles, in order."""
         names = self.feature_list()
         if self.periodic is None:
@@ -229,6 +254,17 @@ class NetworkEstimator(PersistentEstimator):
                 msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
                 raise InvalidInputError(msg)
         return sorted(columns)
+
+    def sample_of(self, events: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
+        """Return events as a sample; missing values are taken for what `fill` says."""
+        fill = None if isinstance(events, WeightedSample) else self.fill
+        return WeightedSample(events, weights, fill=fill)
+
+    def object_coordinates(self) -> ObjectCoordinates | None:
+        """Return the coordinates that objects and symmetries ask for."""
+        return ObjectCoordinates.of(
+            self.objects, self.symmetry, self.feature_list(), invariants=self.invariants
+        )
 
     def held_out_fraction(self, n_events: int) -> float:
         """Return the share of the events that validates."""
@@ -261,6 +297,12 @@ class NetworkEstimator(PersistentEstimator):
             return Widths(container="list" if isinstance(value, list) else "tuple", values=values)
         if name == "periodic" and value is not None:
             return [feature if isinstance(feature, str) else int(feature) for feature in value]
+        if name == "fill" and value is not None:
+            return {str(feature): float(number) for feature, number in value.items()}
+        if name == "objects" and isinstance(value, Mapping):
+            return {str(key): [str(column) for column in columns] for key, columns in value.items()}
+        if name == "symmetry" and value is not None:
+            return value if isinstance(value, str) else [str(kind) for kind in value]
         if name == "random_state":  # a generator cannot be stored; the seed that was drawn from it can
             return int(value) if isinstance(value, int | np.integer) else None
         if name == "device":
@@ -273,6 +315,8 @@ class NetworkEstimator(PersistentEstimator):
             count=self.n_features_in_,
             names=None if self.feature_names_ is None else list(self.feature_names_),
             from_frame=hasattr(self, "feature_names_in_"),
+            fill=self.fill_,
+            is_exact=self.is_exact_,
         )
         return {**super().fitted_fields(), "seed": self.seed_, "features": features}
 
@@ -283,6 +327,7 @@ class NetworkEstimator(PersistentEstimator):
         self.seed_ = document.seed
         self.n_features_in_ = document.features.count
         self.feature_names_ = None if names is None else tuple(names)
+        self.fill_, self.is_exact_ = document.features.fill, document.features.is_exact
         if document.features.from_frame:
             self.feature_names_in_ = np.array(names, dtype=object)
 

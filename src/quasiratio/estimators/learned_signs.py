@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.metrics.negative_density import (
@@ -34,8 +35,6 @@ from quasiratio.training.standard import standard_batch_size, standard_weight_de
 __all__ = ["DensityTest", "LearnedSigns"]
 
 FloatArray = npt.NDArray[np.float64]
-Float32Matrix = npt.NDArray[np.float32]
-
 _CLASSES = (SignClass(0, +1), SignClass(0, -1))
 _HIDDEN_LAYERS, _RATE, _PASSES = (32, 32), 0.02, 6.0
 _MOST_TRAINING_EVENTS = 100_000
@@ -98,7 +97,7 @@ class LearnedSigns:
     @classmethod
     def of(
         cls,
-        features: Float32Matrix,
+        features: FeatureMatrix,
         weights: FloatArray,
         *,
         periodic: Sequence[int] = (),
@@ -133,7 +132,7 @@ class LearnedSigns:
             log_odds[~seen] = _log_odds(network, features[~seen])
         return cls(networks, log_odds, share, _tested(log_odds, weights, half))
 
-    def log_odds(self, features: Float32Matrix) -> FloatArray:
+    def log_odds(self, features: FeatureMatrix) -> FloatArray:
         """Return the logarithm of the odds of a negative weight at other events."""
         if not self.networks:
             return np.full(len(features), self.cross_log_odds[0])
@@ -149,7 +148,7 @@ class LearnedSigns:
 
 
 def _sign_classifier(
-    features: Float32Matrix, weights: FloatArray, periodic: Sequence[int], device: torch.device, seed: int
+    features: FeatureMatrix, weights: FloatArray, periodic: Sequence[int], device: torch.device, seed: int
 ) -> SignResolvedModel:
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(np.flatnonzero(part)) for part in (weights < 0, weights >= 0)])
@@ -175,6 +174,8 @@ def _sign_classifier(
         _HIDDEN_LAYERS,
         "silu",
         periodic,
+        {},
+        None,
         device,
         None,
         False,
@@ -196,11 +197,11 @@ def _sign_classifier(
 
 
 @torch.inference_mode()
-def _log_odds(model: SignResolvedModel, features: Float32Matrix) -> FloatArray:
+def _log_odds(model: SignResolvedModel, features: FeatureMatrix) -> FloatArray:
     device = model.scaling.mean.device
     found = np.empty(len(features))
     for start in range(0, len(features), _CHUNK_ROWS):
-        chunk = torch.tensor(features[start : start + _CHUNK_ROWS], device=device)
+        chunk = model.scaling.taken(features[start : start + _CHUNK_ROWS], device)
         logits = model.outputs(model.scaling(chunk))[0]
         found[start : start + _CHUNK_ROWS] = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
     return found

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
 from quasiratio.estimators.fitting import available_device
@@ -79,7 +80,7 @@ class MinedDocument(FittedNetworkDocument):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if(
-            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
+            self.model.scaling.n_features != self.features.count, "the model has another number of features"
         )
         return self
 
@@ -196,7 +197,7 @@ class MinedEstimator(NetworkEstimator):
         self.history_: TrainingHistory = best.history
 
     def _calibrate(
-        self, features: npt.NDArray[np.float32], coefficients: FloatArray | None, weights: FloatArray
+        self, features: FeatureMatrix, coefficients: FloatArray | None, weights: FloatArray
     ) -> None:
         """Shift the functions so that their means over the reference are those of the coefficients.
 

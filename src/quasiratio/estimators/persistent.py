@@ -274,7 +274,8 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
         """Write the fitted estimator as one ONNX graph: raw features in, result out.
 
         Scaling, logarithms, networks, recombination, ensemble average and normalisation are inside, in double
-        precision. Input: `features`, float32 of shape `(batch, d)`. Outputs, float32 of shape `(batch,)`: `ratio`
+        precision. Input: `features`, float32 of shape `(batch, d)`, or float64 where the features need it (a time
+        stamp); a missing value is NaN or the number of its fill, which the metadata have. Outputs, float32 of shape `(batch,)`: `ratio`
         and, for an ensemble, `ratio_std`; reweighters give `weight_factor` instead, by which to multiply the
         weight (`Reweighter`) or its absolute value (`PositiveReweighter`).
 
@@ -314,6 +315,7 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
                 "quasiratio_version": version("quasiratio"),
                 "estimator": " ".join(repr(self).split()),
                 "features": json.dumps(names),
+                "fill": json.dumps(self.fill_),
                 "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
                 "note": note,
                 "training_events": str(self.fingerprint_.n_events),
@@ -321,6 +323,7 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
                 "training_summary": json.dumps(self.training_summary()),
             },
             description=f"{type(self).__name__} of quasiratio: {_MEANINGS[stem]}{'; ' if note else ''}{note}",
+            double_inputs=inputs if self.is_exact_ else (),
         )
 
 

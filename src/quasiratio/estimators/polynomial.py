@@ -171,8 +171,14 @@ class PolynomialRatio(MinedEstimator):
         if method == "positive":
             msg = "Got method='positive' for fit_points; expected 'regression' or 'sign-resolved', which learn from samples."
             raise InvalidInputError(msg)
-        all_samples = [WeightedSample(sample) for sample in (reference, *samples)]
+        all_samples = [self.sample_of(sample) for sample in (reference, *samples)]
         for number, sample in enumerate(all_samples[1:], start=1):
+            if sample.fill != all_samples[0].fill:
+                msg = (
+                    f"Got the fills {dict(sample.fill)} in sample {number} and {dict(all_samples[0].fill)} in the reference; "
+                    "expected the same."
+                )
+                raise InvalidInputError(msg)
             if sample.names != all_samples[0].names:
                 msg = (
                     f"Got the features {list(sample.names)} in sample {number} and {list(all_samples[0].names)} in the reference; "
@@ -185,6 +191,7 @@ class PolynomialRatio(MinedEstimator):
             np.concatenate([sample.features for sample in all_samples]),
             np.concatenate([sample.weights for sample in all_samples]),
             all_samples[0].names,
+            all_samples[0].fill,
         )
         features = checked_features(self, stacked, reset=True)
         numbers = np.repeat(np.arange(len(all_samples)), [len(sample) for sample in all_samples])
@@ -333,6 +340,7 @@ class PolynomialRatio(MinedEstimator):
                 "quasiratio_version": version("quasiratio"),
                 "estimator": " ".join(repr(self).split()),
                 "features": json.dumps(names),
+                "fill": json.dumps(self.fill_),
                 "parameters": json.dumps(list(self.basis.parameters)),
                 "terms": json.dumps(list(self.basis.terms)),
                 "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
@@ -341,6 +349,7 @@ class PolynomialRatio(MinedEstimator):
                 "training_summary": json.dumps(self.training_summary()),
             },
             rows={"theta": "points"},
+            double_inputs=inputs if self.is_exact_ else (),
             description=f"PolynomialRatio of quasiratio: {_MEANINGS['ratio']}",
         )
 

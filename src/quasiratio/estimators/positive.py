@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pydantic import model_validator
 from sklearn.utils.validation import check_is_fitted
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fitting import Fit, available_device
@@ -85,7 +86,7 @@ class PositiveDocument(FittedNetworkDocument):
     def _check(self) -> Self:
         refuse_if((self.model is None) != (self.history is None), "a model has a history")
         refuse_if(
-            self.model is not None and len(self.model.scaling.mean) != self.features.count,
+            self.model is not None and self.model.scaling.n_features != self.features.count,
             "the model has another number of features",
         )
         return self
@@ -254,7 +255,7 @@ class PositiveReweighter(NetworkEstimator):
         scaled = self.scale_ * np.abs(_signed_weights(X, sample_weight, len(features)))
         return histogram_band(values, scaled * self._flattened(asymmetry), scaled * members, edges=edges)
 
-    def _new_weights(self, features: npt.NDArray[np.float32], weights: FloatArray) -> FloatArray:
+    def _new_weights(self, features: FeatureMatrix, weights: FloatArray) -> FloatArray:
         return self.scale_ * np.abs(weights) * self._asymmetry(features)
 
     def resample(
@@ -286,23 +287,21 @@ class PositiveReweighter(NetworkEstimator):
         best, self.trials_ = best_of_trials(fit, _train_once)
         self.model_, self.history_ = cast(DirectModel, best.model), best.history
 
-    def _asymmetry(self, features: npt.NDArray[np.float32]) -> FloatArray:
+    def _asymmetry(self, features: FeatureMatrix) -> FloatArray:
         """Return $2g - 1$; zero where it is flattened."""
         return self._flattened(self._estimates(features)[0])
 
     def _flattened(self, asymmetry: FloatArray) -> FloatArray:
         return np.maximum(asymmetry, 0.0) if self.flattens_ else asymmetry
 
-    def _estimates(
-        self, features: npt.NDArray[np.float32], *, members: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
+    def _estimates(self, features: FeatureMatrix, *, members: bool = False) -> tuple[FloatArray, FloatArray]:
         r"""Return $2g - 1 = (o - 1)/(o + 1)$ from the odds $o = g/(1-g)$ of the ensemble, and of each member."""
         if self.model_ is None:
             return np.ones(len(features)), np.ones((self.n_members if members else 0, len(features)))
         odds = self.model_.predict(features, members=members)
         return (odds.ratio - 1.0) / (odds.ratio + 1.0), (odds.members - 1.0) / (odds.members + 1.0)
 
-    def _training_variance(self, features: npt.NDArray[np.float32], member_weights: FloatArray) -> float:
+    def _training_variance(self, features: FeatureMatrix, member_weights: FloatArray) -> float:
         return 0.0 if self.model_ is None else training_variance(features, member_weights)
 
     def fitted_fields(self) -> dict[str, Any]:

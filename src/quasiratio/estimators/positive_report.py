@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import Document, Measured, measured_document, measured_numbers
 from quasiratio.sample import WeightedSample
 
@@ -141,7 +142,7 @@ class PositiveReport:
         )
 
 
-def training_variance(features: npt.NDArray[np.float32], member_weights: FloatArray) -> float:
+def training_variance(features: FeatureMatrix, member_weights: FloatArray) -> float:
     r"""Return $\sum_b T_{bb}$ over the bins of a feature, in the mean over the features.
 
     Args:

@@ -12,6 +12,7 @@ from pydantic import model_validator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioPrediction, RatioTemplate
 from quasiratio.estimators.fingerprint import data_fingerprint
@@ -125,8 +126,9 @@ class Reweighter(PersistentEstimator):
         if not isinstance(self.n_folds, int | np.integer) or self.n_folds < 1:  # type: ignore[redundant-expr]
             msg = f"Got n_folds = {self.n_folds!r}; expected a positive whole number."
             raise InvalidInputError(msg)
-        original_sample = WeightedSample(original, original_weight)
-        target_sample = WeightedSample(target, target_weight)
+        estimator = self.ratio if self.ratio is not None else SignResolvedRatio()
+        original_sample = estimator.sample_of(original, original_weight)
+        target_sample = estimator.sample_of(target, target_weight)
         events, labels = stacked_samples(original_sample, target_sample, role="original")
         if not len(events):
             msg = "Got no events; expected an original and a target sample. Check the selection."
@@ -157,6 +159,18 @@ class Reweighter(PersistentEstimator):
         return int(self.ratios_[0].n_features_in_)
 
     @property
+    def fill_(self) -> dict[str, float]:
+        """What stands for a missing value, by feature."""
+        check_is_fitted(self, "ratios_")
+        return dict(self.ratios_[0].fill_)
+
+    @property
+    def is_exact_(self) -> bool:
+        """Whether the features need more than float32."""
+        check_is_fitted(self, "ratios_")
+        return any(bool(ratio.is_exact_) for ratio in self.ratios_)
+
+    @property
     def n_members(self) -> int:
         """Members of the ensemble of each fold."""
         ratio = self.ratio if self.ratio is not None else SignResolvedRatio()
@@ -181,7 +195,7 @@ class Reweighter(PersistentEstimator):
     def predict_with_members(self, original: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
         """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
         check_is_fitted(self, "ratios_")
-        sample = WeightedSample(original)
+        sample = self._sample(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
         of_members = np.empty((self.n_members if members else 0, len(sample)))
@@ -194,6 +208,11 @@ class Reweighter(PersistentEstimator):
                 nonpositive += part.nonpositive
         return RatioPrediction(ratio, of_members, tuple(nonpositive))
 
+    def _sample(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
+        """Return events as a sample; missing values are taken for what the fit was told."""
+        fill = self.fill_ or None
+        return WeightedSample(original, weights, fill=None if isinstance(original, WeightedSample) else fill)
+
     def predict_weights(
         self,
         original: Any,  # noqa: ANN401
@@ -205,7 +224,7 @@ class Reweighter(PersistentEstimator):
         records, else a NumPy array.
         """
         ratio = self.predict_ratio(original)
-        weights = self.scale_ * WeightedSample(original, original_weight).weights * ratio
+        weights = self.scale_ * self._sample(original, original_weight).weights * ratio
         return as_kind_of(original, weights, name="weight")
 
     def feature_list(self) -> list[str]:
@@ -263,7 +282,7 @@ class Reweighter(PersistentEstimator):
         return [ratio.training_summary() for ratio in self.ratios_]
 
 
-def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArray[np.int64]:
+def fold_of_events(features: FeatureMatrix, n_folds: int) -> npt.NDArray[np.int64]:
     """Assign each event to a fold by a hash of its features: the same event, the same fold, always.
 
     Example:
@@ -274,7 +293,9 @@ def fold_of_events(features: npt.NDArray[np.float32], n_folds: int) -> npt.NDArr
     """
     if n_folds == 1:
         return np.zeros(len(features), dtype=np.int64)
-    return ((row_hashes(features) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
+    with np.errstate(over="ignore"):
+        single = features.astype(np.float32, copy=False)  # as in ONNX
+    return ((row_hashes(single) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
 
 
 def predicts_unseen(model: RatioEstimator | Reweighter) -> bool:

@@ -14,6 +14,7 @@ import torch
 from pydantic import model_validator
 from sklearn.utils.validation import check_is_fitted
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import FittedRatioDocument, RatioEstimator, RatioPrediction
 from quasiratio.estimators.densities import FitData, checked_ratio
@@ -62,7 +63,7 @@ class SingleModelDocument(FittedRatioDocument):
     @model_validator(mode="after")
     def _check(self) -> Self:
         refuse_if(
-            len(self.model.scaling.mean) != self.features.count, "the model has another number of features"
+            self.model.scaling.n_features != self.features.count, "the model has another number of features"
         )
         refuse_if(
             len(self.member_normalizations) != self.model.n_members,
@@ -97,6 +98,7 @@ class SingleModelRatio(RatioEstimator):
         support_: `SupportDiagnostic`: how much target weight the reference cannot reach.
         log_features_: Names of the features that the model takes in logarithm.
         periodic_features_: Names of the features that the model takes as angles.
+        dropped_features_: Names of the features that the networks do not get, being constant or copies of others.
         trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
         helped_: What was done because a first fit had failed; empty if nothing was.
         near_cap_: Share of the reference's |w| at the floor of its sign asymmetry, and a sentence where it matters.
@@ -146,8 +148,7 @@ class SingleModelRatio(RatioEstimator):
         self.model_, self.history_, self.tuning_history_ = model, history, tuning_history
         histories = [history] if tuning_history is None else [history, tuning_history]
         self.diverged_ = any(bool(one.diverged.any()) for one in histories)
-        self.log_features_ = self._names_where(model.scaling.uses_log)
-        self.periodic_features_ = self._names_where(model.scaling.is_periodic)
+        self._name_features()
         self.take_from_model(model)
 
     @classmethod
@@ -225,8 +226,17 @@ class SingleModelRatio(RatioEstimator):
         """Whether length and strength of the training are ours to choose."""
         return self.max_steps is None and self.weight_decay is None and self.schedule == "cosine"
 
-    def _names_where(self, is_chosen: torch.Tensor) -> list[str]:
-        return [name for name, chosen in zip(self.feature_list(), is_chosen.tolist(), strict=True) if chosen]
+    def _name_features(self) -> None:
+        """Set the names of the features, or of the coordinates made of them, that are taken in a special way."""
+        scaling = self.model_.scaling
+        names = scaling.coordinate_names(self.feature_list())
+
+        def where(is_chosen: torch.Tensor) -> list[str]:
+            return [name for name, chosen in zip(names, is_chosen.tolist(), strict=True) if chosen]
+
+        self.log_features_ = where(scaling.uses_log & scaling.is_kept)
+        self.periodic_features_ = where(scaling.is_periodic & scaling.is_kept)
+        self.dropped_features_ = where(~scaling.is_kept)
 
     def facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit."""
@@ -291,12 +301,12 @@ class SingleModelRatio(RatioEstimator):
             warnings.warn(support.warning, SupportWarning, stacklevel=3)
         return support
 
-    def _warn_below_floor(self, features: npt.NDArray[np.float32]) -> None:
+    def _warn_below_floor(self, features: FeatureMatrix) -> None:
         if not self.log_features_:
             return
-        device = self.model_.scaling.mean.device
-        fractions = self.model_.scaling.below_floor(torch.from_numpy(features).to(device)).cpu().numpy()
-        named = zip(self.feature_list(), fractions, strict=True)
+        scaling = self.model_.scaling
+        fractions = scaling.below_floor(scaling.taken(features, scaling.mean.device)).cpu().numpy()
+        named = zip(scaling.coordinate_names(self.feature_list()), fractions, strict=True)
         # A few extremes of a fresh sample lie there by chance, and next to the smallest value.
         below = [f"{name!r} ({percent(f)})" for name, f in named if f > _NOTABLE_BELOW]
         if below:

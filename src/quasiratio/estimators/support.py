@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import Document, Measured, Name, as_measured, from_measured
 from quasiratio.sample import effective_size
 from quasiratio.wording import percent
@@ -16,7 +17,7 @@ from quasiratio.wording import percent
 __all__ = ["SupportDiagnostic", "SupportDocument", "diagnose_support"]
 
 FloatArray = npt.NDArray[np.float64]
-EventArrays = tuple[npt.NDArray[np.float32], FloatArray, FloatArray]
+EventArrays = tuple[FeatureMatrix, FloatArray, FloatArray]
 """Features, ratios and signed weights of a sample."""
 
 _MIN_REFERENCE_EVENTS = 10

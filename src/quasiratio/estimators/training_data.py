@@ -14,6 +14,15 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from quasiratio.columns import (
+    FeatureMatrix,
+    checked_fill,
+    checked_names,
+    columns_to_matrix,
+    filled,
+    require_finite_columns,
+    with_needed_precision,
+)
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.sample import WeightedSample, effective_size
 
@@ -33,14 +42,12 @@ __all__ = [
 _FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.1
 _EFFECTIVE_PER_FEATURE = 40
 
-Float32Matrix = npt.NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class LabelledEvents:
     """Events of both classes: features, labels (true for the target) and signed weights."""
 
-    features: Float32Matrix
+    features: FeatureMatrix
     labels: npt.NDArray[np.bool_]
     weights: npt.NDArray[np.float64]
 
@@ -71,7 +78,7 @@ class LabelledEvents:
                 raise InvalidInputError(msg)
 
 
-def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) -> Float32Matrix:  # noqa: ANN401
+def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) -> FeatureMatrix:  # noqa: ANN401
     """Check features with scikit-learn's rules and ours; store or compare names and number.
 
     Accepts what `WeightedSample` accepts. Raises with the column's name and the number of offenders.
@@ -79,28 +86,46 @@ def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) ->
     if issparse(features):
         msg = "Got a sparse matrix; sparse input is not supported. Give a dense array, as from X.toarray()."
         raise InvalidInputError(msg)
-    names = None
-    if isinstance(features, Mapping | WeightedSample) or _has_fields(features):
-        sample = features if isinstance(features, WeightedSample) else WeightedSample(features)
-        features, names = sample.features, sample.names
+    names, own_fill = None, dict[str, float]()
+    if isinstance(features, WeightedSample):
+        own_fill = dict(features.fill)
+        features, names = features.features, features.names
+    elif isinstance(features, Mapping) or _has_fields(features):
+        features, named = columns_to_matrix(features)
+        names = checked_names(named, features.shape[1])
     elif hasattr(features, "columns"):
         names = tuple(str(name) for name in features.columns)
     if reset:
         estimator.feature_names_ = names
     elif names is not None and estimator.feature_names_ is not None:
         _require_same_names(names, estimator.feature_names_)
+    is_single = isinstance(features, np.ndarray) and features.dtype == np.float32
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         if names is not None:  # compared above; scikit-learn knows the names of frames only
             warnings.filterwarnings("ignore", "X (has feature names|does not have valid feature names)")
         try:
-            matrix: Float32Matrix = validate_data(
-                estimator, features, reset=reset, dtype=np.float32, order="C", ensure_all_finite=False
+            matrix: FeatureMatrix = validate_data(
+                estimator,
+                features,
+                reset=reset,
+                dtype=np.float32 if is_single else np.float64,
+                order="C",
+                ensure_all_finite=False,
             )
         except ValueError as error:
             raise InvalidInputError(str(error)) from error
-        is_finite = np.isfinite(matrix.sum(dtype=np.float64))
-    if not is_finite:
-        WeightedSample(matrix, names=names)  # raises, naming the columns
+    if reset:
+        matrix = with_needed_precision(matrix)
+    elif not estimator.is_exact_:
+        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is reported by column
+            matrix = matrix.astype(np.float32, copy=False)
+    known = names or estimator.feature_names_ or checked_names(None, matrix.shape[1])
+    if reset:
+        estimator.is_exact_ = matrix.dtype == np.float64
+        estimator.fill_ = {**own_fill, **checked_fill(estimator.fill, known)}
+    of_fit = estimator.feature_names_ or checked_names(None, matrix.shape[1])
+    matrix = filled(matrix, of_fit, estimator.fill_)
+    require_finite_columns(matrix, known)
     return np.require(matrix, requirements="W")  # samples are frozen, and torch takes no read-only arrays
 
 
@@ -132,10 +157,14 @@ def stacked_samples(
             "expected the same names in the same order."
         )
         raise InvalidInputError(msg)
+    if reference.fill != target.fill:
+        msg = f"Got the fills {dict(reference.fill)} in the {role} and {dict(target.fill)} in the target; expected the same."
+        raise InvalidInputError(msg)
     events = WeightedSample.adopt(
         np.concatenate([reference.features, target.features]),
         np.concatenate([reference.weights, target.weights]),
         reference.names,
+        reference.fill,
     )
     return events, np.repeat([0, 1], [len(reference), len(target)])
 

@@ -5,7 +5,8 @@ What to use when:
 - `read_sample`: features and weights of a file as a `WeightedSample`, to fit or to evaluate.
 - `open_table`, then `Table.chunks`: events in chunks, for files larger than memory.
 - `create_table`: write a new file chunk by chunk; `read_metadata` returns what was stored with it.
-- `default_features`, `resolve_features`, `weight_columns`: which columns are features, and which look like weights.
+- `default_features`, `parse_features`, `resolve_features`, `weight_columns`: which columns and formulas are features, and
+  which columns look like weights.
 - `parse_expression`: arithmetic of columns, for weights and selections.
 """
 
@@ -13,6 +14,7 @@ from quasiratio.io.column import Column
 from quasiratio.io.creating import TableWriter, create_table
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features, resolve_features
+from quasiratio.io.formulas import Feature, parse_features
 from quasiratio.io.opening import open_table, read_metadata
 from quasiratio.io.samples import read_sample
 from quasiratio.io.table import Table
@@ -21,12 +23,14 @@ from quasiratio.io.weight_names import weight_columns
 __all__ = [
     "Column",
     "Expression",
+    "Feature",
     "Table",
     "TableWriter",
     "create_table",
     "default_features",
     "open_table",
     "parse_expression",
+    "parse_features",
     "read_metadata",
     "read_sample",
     "resolve_features",

@@ -1,4 +1,4 @@
-"""What a column of a file holds, and how its values are named: `pt`, or `jet_pt[0]` for one element."""
+"""What a column of a file holds, and how its values are named: `pt`, `jet_pt[0]` for one element, `len(jet_pt)`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,27 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 
-__all__ = ["Column", "ColumnKind", "kind_of_dtype", "require_numbers", "split_element", "unknown_column"]
+__all__ = [
+    "REDUCTIONS",
+    "Column",
+    "ColumnKind",
+    "Pick",
+    "element_column",
+    "kind_of_dtype",
+    "require_numbers",
+    "split_element",
+    "unknown_column",
+]
 
 ColumnKind = Literal["float", "integer", "boolean", "jagged", "text", "other"]
 
+REDUCTIONS = ("len", "sum", "min", "max")
+"""What can be made of all elements of an event."""
+
+Pick = int | str | None
+"""An element by its number, a reduction by its name, or the column itself."""
+
+_REDUCED = re.compile(rf"(?P<reduction>{'|'.join(REDUCTIONS)})\((?P<column>.+)\)", re.DOTALL)
 _ELEMENT = re.compile(r"(?P<column>.+)\[(?P<index>\d{1,9})\]", re.DOTALL)
 _N_SUGGESTIONS = 3
 
@@ -65,25 +82,46 @@ def kind_of_dtype(dtype: npt.DTypeLike) -> ColumnKind:
     return kinds.get(np.dtype(dtype).kind, "other")
 
 
-def split_element(name: str, columns: Mapping[str, Column]) -> tuple[str, int | None]:
-    """Split `jet_pt[0]` into column and index; a column that has the whole name goes first.
+def split_element(name: str, columns: Mapping[str, Column]) -> tuple[str, Pick]:
+    """Split `jet_pt[0]` into column and index, and `len(jet_pt)` into column and reduction.
+
+    A column that has the whole name goes first.
 
     Example:
         >>> jets = {"jet_pt": Column("jet_pt", "jagged", np.dtype("f4"))}
-        >>> split_element("jet_pt[1]", jets), split_element("jet_pt", jets)
-        (('jet_pt', 1), ('jet_pt', None))
+        >>> split_element("jet_pt[1]", jets), split_element("len(jet_pt)", jets), split_element("jet_pt", jets)
+        (('jet_pt', 1), ('jet_pt', 'len'), ('jet_pt', None))
     """
-    match = None if name in columns else _ELEMENT.fullmatch(name)
-    column, index = (name, None) if match is None else (match["column"], int(match["index"]))
+    parts = None if name in columns else _pick(name)
+    column, pick = (name, None) if parts is None else parts
     if column not in columns:
         raise unknown_column(column, columns)
-    if index is not None and columns[column].kind != "jagged":
+    if pick is not None and columns[column].kind != "jagged":
         msg = (
-            f"Got {name!r}, but {column!r} is a column of kind {columns[column].kind} without elements; "
-            f"expected an index on jagged columns only. Write {column!r}."
+            f"Got {name!r}, but {column!r} is a column of kind {columns[column].kind} without elements; expected "
+            f"{'an index' if isinstance(pick, int) else repr(pick)} on jagged columns only. Write {column!r}."
         )
         raise InvalidInputError(msg)
-    return column, index
+    return column, pick
+
+
+def element_column(name: str) -> str:
+    """Return the column of a name such as `jet_pt[0]` or `len(jet_pt)`.
+
+    Example:
+        >>> element_column("jet_pt[0]"), element_column("len(jet_pt)"), element_column("pt")
+        ('jet_pt', 'jet_pt', 'pt')
+    """
+    parts = _pick(name)
+    return name if parts is None else parts[0]
+
+
+def _pick(name: str) -> tuple[str, int | str] | None:
+    match = _ELEMENT.fullmatch(name)
+    if match is not None:
+        return match["column"], int(match["index"])
+    match = _REDUCED.fullmatch(name)
+    return None if match is None else (match["column"], match["reduction"])
 
 
 def unknown_column(name: str, columns: Iterable[str], *, source: str = "") -> InvalidInputError:
@@ -112,18 +150,18 @@ def unknown_column(name: str, columns: Iterable[str], *, source: str = "") -> In
 
 
 def require_numbers(names: Iterable[str], columns: Mapping[str, Column]) -> None:
-    """Raise unless each name is a column with one number per event, or an element of a jagged one.
+    """Raise unless each name is a column with one number per event, or an element or reduction of a jagged one.
 
     Example:
         >>> require_numbers(["pt"], {"pt": Column("pt", "float", np.dtype("f4"))})
     """
     for name in names:
-        column, index = split_element(name, columns)
+        column, pick = split_element(name, columns)
         kind = columns[column].kind
-        if kind == "jagged" and index is None:
+        if kind == "jagged" and pick is None:
             msg = (
                 f"Got the jagged column {column!r}, which has several values per event; expected one number "
-                f"per event. Pick an element, as in '{column}[0]'."
+                f"per event. Pick an element, as in '{column}[0]', or write len, sum, min or max of it."
             )
             raise InvalidInputError(msg)
         if kind in {"text", "other"}:

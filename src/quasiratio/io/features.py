@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 
 import numpy as np
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.io.column import split_element, unknown_column
+from quasiratio.io.column import split_element
 from quasiratio.io.expression.evaluation import Expression, parse_expression
+from quasiratio.io.formulas import parse_features, shared_numeric
 from quasiratio.io.table import Table
 
 __all__ = ["default_features", "resolve_features"]
@@ -56,7 +56,7 @@ def default_features(
     listed = list(tables)
     excluded = _columns_of(weight, listed)
     tested = _columns_of(selection, listed)
-    shared = _shared_numeric(listed)
+    shared = shared_numeric(listed)
     names = [
         name
         for name in shared
@@ -76,10 +76,7 @@ def default_features(
 
 
 def resolve_features(patterns: Sequence[str], tables: Iterable[Table]) -> list[str]:
-    """Return the features that names, elements (`jet_pt[0]`) and glob patterns (`jet_*`) stand for.
-
-    Patterns match numeric columns that all tables share. The order is that of the patterns, then that of
-    the first file; a column that matches twice is taken once.
+    """Return the names of the features that `parse_features` finds for names, elements, patterns and formulas.
 
     Example:
         >>> import tempfile, numpy as np
@@ -89,44 +86,7 @@ def resolve_features(patterns: Sequence[str], tables: Iterable[Table]) -> list[s
         ...     resolve_features(["jet_*", "met"], [open_table(f"{directory}/a.npz")])
         ['jet_pt', 'jet_eta', 'met']
     """
-    listed = list(tables)
-    if isinstance(patterns, str):
-        patterns = [patterns]
-    names = list(dict.fromkeys(name for pattern in patterns for name in _matches(pattern, listed)))
-    if not names:
-        msg = "Got an empty list of features; expected at least one name or pattern."
-        raise InvalidInputError(msg)
-    for table in listed:
-        table.require_numbers(names)
-    return names
-
-
-def _matches(pattern: str, tables: list[Table]) -> list[str]:
-    if any(pattern in table.columns for table in tables) or not re.search(r"[*?\[]", pattern):
-        for table in tables:
-            if pattern not in table.columns:
-                raise unknown_column(pattern, table.columns, source=table.label)
-        return [pattern]
-    if re.fullmatch(r".+\[\d+\]", pattern) and not re.search(r"[*?]", pattern):
-        for table in tables:
-            split_element(pattern, table.columns)
-        return [pattern]
-    found = [name for name in _shared_numeric(tables) if fnmatchcase(name, pattern)]
-    if not found:
-        msg = (
-            f"Got the feature pattern {pattern!r}, which matches no numeric column that all files share; "
-            f"expected at least one of {', '.join(map(repr, _shared_numeric(tables)[:10]))}. Check the spelling."
-        )
-        raise InvalidInputError(msg)
-    return found
-
-
-def _shared_numeric(tables: list[Table]) -> list[str]:
-    if not tables:
-        msg = "Got no tables; expected at least one to look for features in."
-        raise InvalidInputError(msg)
-    others = [set(table.numeric_columns()) for table in tables[1:]]
-    return [name for name in tables[0].numeric_columns() if all(name in other for other in others)]
+    return [feature.name for feature in parse_features(patterns, tables)]
 
 
 def _columns_of(text: str | Expression | None, tables: list[Table]) -> set[str]:

@@ -1,16 +1,18 @@
-"""From files to a `WeightedSample`: float32 straight into one array, chunk by chunk."""
+"""From files to a `WeightedSample`: straight into one array, in float32 where that is enough, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.columns import nonfinite_features, nonfinite_weights
+from quasiratio.columns import FeatureMatrix, needs_double, nonfinite_features, nonfinite_weights
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.expression.evaluation import Expression, parse_expression
-from quasiratio.io.features import default_features, resolve_features
+from quasiratio.io.features import default_features
+from quasiratio.io.formulas import Feature, parse_features
 from quasiratio.io.locations import Spec
 from quasiratio.io.opening import open_table
 from quasiratio.io.table import Table
@@ -24,7 +26,7 @@ __all__ = ["read_sample"]
 def read_sample(
     spec: Spec | Table,
     *,
-    features: Sequence[str] | None = None,
+    features: Sequence[str | Feature] | None = None,
     weight: str | Expression | None = None,
     selection: str | Expression | None = None,
     tree: str | None = None,
@@ -36,7 +38,9 @@ def read_sample(
 
     Args:
         spec: What `open_table` takes, or a table.
-        features: Names, elements (`jet_pt[0]`) or glob patterns; by default those of `default_features`.
+        features: Names, elements (`jet_pt[0]`), glob patterns (`jet_*`) or formulas with or without a name
+            (`"mll=sqrt(2*pt1*pt2*(cosh(eta1-eta2)-cos(phi1-phi2)))"`, `"fill(jet_pt[0], 0)"`); by default those of
+            `default_features`. What `fill` declares is in the `fill` of the sample.
         weight: An expression such as `"w_gen * w_pu"`. May be left out where no column is named like a weight;
             `"1"` leaves the events unweighted whatever the columns are called.
         selection: A condition such as `"pt > 30 and abs(eta) < 2.5"`; all events when left out.
@@ -58,47 +62,65 @@ def read_sample(
     condition = None if selection is None else parse_expression(selection)
     table.require_numbers([*(weighting.names if weighting else ()), *(condition.names if condition else ())])
     if features is None:
-        names = default_features([table], weighting, condition)
+        chosen = [Feature(name, name) for name in default_features([table], weighting, condition)]
     else:
-        names = resolve_features(features, [table])
+        chosen = parse_features(features, [table])
     require_named_weight(table, weight)
-    sample = _Filling(table, names, weighting)
-    for chunk in table.chunks([*names, *(weighting.names if weighting else ())], selection=condition):
-        sample.append(chunk)
+    for dtype in (np.float32, np.float64):
+        sample = _Filling(table, chosen, weighting, np.dtype(dtype))
+        columns = [name for feature in chosen for name in feature.columns]
+        if weighting is not None:
+            columns += weighting.names
+        for chunk in table.chunks(columns, selection=condition, may_miss=sample.may_miss):
+            if not sample.append(chunk):
+                break
+        else:
+            break
     return sample.finished(condition)
 
 
 class _Filling:
     """A sample in the making. Memory that was reserved and not used is given back at the end."""
 
-    def __init__(self, table: Table, names: list[str], weight: Expression | None) -> None:
-        self.table, self.names, self.weight = table, names, weight
+    def __init__(
+        self, table: Table, features: list[Feature], weight: Expression | None, dtype: np.dtype[Any]
+    ) -> None:
+        self.table, self.parts, self.weight = table, features, weight
+        self.names = [feature.name for feature in features]
+        required = {name for feature in features for name in feature.columns if name not in feature.may_miss}
+        required |= set(weight.names if weight else ())
+        self.may_miss = {name for feature in features for name in feature.may_miss} - required
         try:
-            self.features = np.empty((table.n_events, len(names)), np.float32)
+            self.features = np.empty((table.n_events, len(features)), dtype)
             self.weights = np.empty(table.n_events)
         except MemoryError as error:
-            n_bytes = table.n_events * (4 * len(names) + 8)
+            n_bytes = table.n_events * (dtype.itemsize * len(features) + 8)
             msg = (
-                f"Got {table.n_events} events with {len(names)} features in {table.label!r}, which need "
+                f"Got {table.n_events} events with {len(features)} features in {table.label!r}, which need "
                 f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
             )
             raise InvalidInputError(msg) from error
         self.n_filled = 0
-        self.n_bad = np.zeros(len(names), int)
+        self.n_bad = np.zeros(len(features), int)
         self.n_bad_weights = 0
 
-    def append(self, chunk: dict[str, npt.NDArray[np.generic]]) -> None:
-        n_events = len(chunk[self.names[0]])
+    def append(self, chunk: Mapping[str, Any]) -> bool:
+        """Take the events of a chunk, or return `False` where these need more than float32."""
+        n_events = len(next(iter(chunk.values())))
         block = self.features[self.n_filled : self.n_filled + n_events]
         with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is counted as such
-            for index, name in enumerate(self.names):
-                block[:, index] = chunk[name]
+            for index, feature in enumerate(self.parts):
+                values = feature.values(chunk, n_events)
+                if self.features.dtype == np.float32 and needs_double(values):
+                    return False
+                block[:, index] = values
         weights = self.weights[self.n_filled : self.n_filled + n_events]
         weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
         self.n_filled += n_events
         self._count_bad(block, weights)
+        return True
 
-    def _count_bad(self, block: npt.NDArray[np.float32], weights: npt.NDArray[np.float64]) -> None:
+    def _count_bad(self, block: FeatureMatrix, weights: npt.NDArray[np.float64]) -> None:
         is_finite = np.isfinite(block)
         if not is_finite.all():
             self.n_bad += np.sum(~is_finite, axis=0)
@@ -118,4 +140,5 @@ class _Filling:
         if self.n_filled < len(self.weights):
             self.features.resize((self.n_filled, len(self.names)), refcheck=False)
             self.weights.resize(self.n_filled, refcheck=False)
-        return WeightedSample.adopt(self.features, self.weights, self.names)
+        fill = {feature.name: feature.fill for feature in self.parts if feature.fill is not None}
+        return WeightedSample.adopt(self.features, self.weights, self.names, fill)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quasiratio.errors import InvalidInputError, OmittedColumnWarning
-from quasiratio.io.column import Column, require_numbers, split_element
-from quasiratio.io.elements import element_of
+from quasiratio.io.column import Column, Pick, require_numbers, split_element
+from quasiratio.io.elements import picked
 from quasiratio.io.table_file import Chunk, TableFile
 
 if TYPE_CHECKING:
@@ -88,14 +88,18 @@ class Table:
         *,
         chunk_events: int | None = None,
         selection: Expression | None = None,
+        may_miss: Collection[str] = (),
     ) -> Iterator[Chunk]:
         """Read the events in order, some at a time.
 
         Args:
-            names: Columns, and elements of jagged columns such as `jet_pt[0]`; all columns when left out.
+            names: Columns, elements of jagged columns such as `jet_pt[0]`, and `len`, `sum`, `min` or `max` of one, such
+                as `len(jet_pt)`; all columns when left out.
             chunk_events: The most events in one chunk; by default as many as take about 50 MB.
             selection: A condition on the events to keep. An element that an event does not have compares
                 as NaN, so that `jet_pt[0] > 30` drops events without jets. Chunks may then be empty.
+            may_miss: Names among `names` that are NaN in events without that element; elsewhere a missing element is
+                refused.
 
         Yields:
             The columns by name: NumPy arrays, jagged columns and text as awkward arrays.
@@ -103,31 +107,37 @@ class Table:
         wanted = self._without_unreadable(self._names(names))
         tested = list(selection.names) if selection is not None else []
         require_numbers(tested, self.columns)
-        picked = {name: split_element(name, self.columns) for name in (*wanted, *tested)}
-        read = list(dict.fromkeys(column for column, _ in picked.values()))
+        places = {name: split_element(name, self.columns) for name in (*wanted, *tested)}
+        read = list(dict.fromkeys(column for column, _ in places.values()))
         if chunk_events is None:
             chunk_events = self.chunk_events(read)
         elif chunk_events < 1:
             msg = f"Got chunk_events={chunk_events}; expected at least one event per chunk."
             raise InvalidInputError(msg)
-        return self._iterate(wanted, picked, read, chunk_events, selection)
+        return self._iterate(wanted, places, read, chunk_events, selection, frozenset(may_miss))
 
     def _iterate(
         self,
         wanted: list[str],
-        picked: Mapping[str, tuple[str, int | None]],
+        places: Mapping[str, tuple[str, Pick]],
         read: list[str],
         chunk_events: int,
         selection: Expression | None,
+        may_miss: Collection[str],
     ) -> Iterator[Chunk]:
         for file in self.files:
             for chunk in file.chunks(read, chunk_events):
                 kept = chunk
                 if selection is not None:
-                    tested = {name: _picked(chunk, *picked[name])[0] for name in selection.names}
+                    tested = {
+                        name: picked(chunk[places[name][0]], places[name][1])[0] for name in selection.names
+                    }
                     mask = selection.evaluate_mask(tested, len(next(iter(chunk.values()))))
                     kept = {name: values[mask] for name, values in chunk.items()}
-                yield {name: _require_element(kept, name, *picked[name], file.source) for name in wanted}
+                yield {
+                    name: _require_element(kept, name, *places[name], file.source, may_miss)
+                    for name in wanted
+                }
 
     def _without_unreadable(self, names: list[str]) -> list[str]:
         omitted = [name for name in names if any(name in file.unreadable for file in self.files)]
@@ -141,16 +151,15 @@ class Table:
         return list(self.columns) if names is None else list(dict.fromkeys(names))
 
 
-def _picked(chunk: Chunk, column: str, index: int | None) -> tuple[object, int]:
-    return (chunk[column], 0) if index is None else element_of(chunk[column], index)
-
-
-def _require_element(chunk: Chunk, name: str, column: str, index: int | None, source: str) -> object:
-    values, n_short = _picked(chunk, column, index)
-    if n_short:
+def _require_element(
+    chunk: Chunk, name: str, column: str, pick: Pick, source: str, may_miss: Collection[str]
+) -> object:
+    values, n_short = picked(chunk[column], pick)
+    if n_short and name not in may_miss:
         msg = (
             f"Got {name!r}, but {n_short} of {len(chunk[column])} events read from {source!r} have fewer elements; "
-            "expected that element in every event. Select the events that have it, or leave it out."
+            f"expected that element in every event. Write 'fill({name}, 0)' with a value for the others, select the "
+            "events that have it, or leave it out."
         )
         raise InvalidInputError(msg)
     return values

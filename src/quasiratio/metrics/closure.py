@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, checked_values, require_finite
 from quasiratio.metrics.binning import uniform_edges
@@ -27,7 +28,7 @@ from quasiratio.sample import WeightedSample
 __all__ = ["closure"]
 
 BEFORE = "reference"
-Observable = str | Callable[[npt.NDArray[np.float32]], npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
+Observable = str | Callable[[FeatureMatrix], npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
 Edges = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.sample import WeightedSample
 
 __all__ = ["n_duplicates", "n_shared", "row_hashes"]
@@ -12,7 +13,7 @@ __all__ = ["n_duplicates", "n_shared", "row_hashes"]
 _FIRST, _FACTOR, _SHIFT = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 29
 
 
-def row_hashes(features: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+def row_hashes(features: FeatureMatrix) -> npt.NDArray[np.uint64]:
     """Return a 64-bit number per event that is the same for the same features, and hardly ever otherwise.
 
     Example:
@@ -20,9 +21,9 @@ def row_hashes(features: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
         >>> (hashes == hashes[0]).tolist()
         [True, False, True]
     """
-    bits = np.ascontiguousarray(features + np.float32(0.0)).view(np.uint32)  # -0.0 becomes 0.0
+    bits = np.ascontiguousarray(features + features.dtype.type(0.0)).view(np.uint32)  # -0.0 becomes 0.0
     state = np.full(len(features), _FIRST, dtype=np.uint64)
-    for column in range(features.shape[1]):
+    for column in range(bits.shape[1]):  # two for each feature in float64
         state = (state ^ bits[:, column]) * np.uint64(_FACTOR)
         state ^= state >> np.uint64(_SHIFT)
     return state

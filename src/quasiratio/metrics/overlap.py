@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray
 from quasiratio.sample import WeightedSample
@@ -70,7 +70,7 @@ def feature_overlaps(reference: WeightedSample, target: WeightedSample) -> tuple
     )
 
 
-Column = tuple[npt.NDArray[np.float32], FloatArray]
+Column = tuple[FeatureMatrix, FloatArray]
 
 
 def _overlap(name: str, reference: Column, target: Column) -> FeatureOverlap:
@@ -90,14 +90,14 @@ def _overlap(name: str, reference: Column, target: Column) -> FeatureOverlap:
     )
 
 
-def _edges(*samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _edges(*samples: FeatureMatrix) -> FeatureMatrix:
     """Return inner edges of bins that hold about equally many events of the two samples together."""
     probed = np.concatenate([values[:: -(-len(values) // _N_PROBED)] for values in samples])
     return np.unique(np.quantile(probed, np.linspace(0.0, 1.0, _N_BINS + 1), method="nearest"))
 
 
 def _fractions(
-    edges: npt.NDArray[np.float32], values: npt.NDArray[np.float32], weights: FloatArray
+    edges: FeatureMatrix, values: FeatureMatrix, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     bins = np.searchsorted(edges, values, side="right")
     signed = np.bincount(bins, weights, minlength=len(edges) + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +59,7 @@ def write_onnx(
     metadata: Mapping[str, str],
     description: str,
     rows: Mapping[str, str] | None = None,
+    double_inputs: Collection[str] = (),
 ) -> None:
     """Write a graph, checked by ONNX itself.
 
@@ -70,16 +71,20 @@ def write_onnx(
         metadata: Stored with the graph.
         description: What the graph does, in a sentence.
         rows: Names of the first axis of inputs that need not have one row per event.
+        double_inputs: Names of the inputs in double precision; others, and outputs, are in single precision.
     """
     onnx = onnx_package()
     helper, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    types = dict.fromkeys(double_inputs, onnx.TensorProto.DOUBLE)
     for name, value in outputs.items():
         graph.name_result(graph.cast(value, np.float32), name)
     proto = helper.make_graph(
         graph.nodes,
         "quasiratio",
         [
-            helper.make_tensor_value_info(name, float32, [(rows or {}).get(name, _BATCH), width])
+            helper.make_tensor_value_info(
+                name, types.get(name, float32), [(rows or {}).get(name, _BATCH), width]
+            )
             for name, width in inputs.items()
         ],
         [helper.make_tensor_value_info(name, float32, [_BATCH]) for name in outputs],

@@ -24,7 +24,8 @@ _LOWEST, _HIGHEST = -126, 127
 
 def add_folds(graph: OnnxGraph, features: str, n_features: int, n_folds: int) -> str:
     """Add the fold of each event: `(n, d)` features in double precision to `(n,)` whole numbers."""
-    bits = _add_bits(graph, features)
+    single = graph.cast(features, np.float32)  # folds do not look at more, whatever the type of the input
+    bits = _add_bits(graph, graph.cast(single, np.float64))
     state = graph.constant(np.array(_START, dtype=np.uint64))
     factor = graph.constant(np.array(_FACTOR, dtype=np.uint64).view(np.int64))
     for column in range(n_features):

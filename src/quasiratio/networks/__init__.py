@@ -2,12 +2,14 @@
 
 from quasiratio.networks.activations import ACTIVATIONS, Activation, activation_shares
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
+from quasiratio.networks.objects import ObjectCoordinates
 from quasiratio.networks.standardize import FeatureScaling, recognised_angles
 
 __all__ = [
     "ACTIVATIONS",
     "Activation",
     "FeatureScaling",
+    "ObjectCoordinates",
     "StackedMlp",
     "activation_shares",
     "default_hidden_layers",

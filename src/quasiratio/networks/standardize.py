@@ -8,14 +8,18 @@ and never a separate scaler.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from quasiratio.columns import FeatureMatrix, needs_double
+from quasiratio.networks.objects import ObjectCoordinates
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,9 +34,21 @@ _FULL_TURN = 0.9
 
 
 class FeatureScaling(nn.Module):
-    """Logarithm where it helps, then zero mean and unit variance, per feature; angles as cosine and sine.
+    """Logarithm where it helps, then zero mean and unit variance, per coordinate; angles as cosine and sine.
 
-    The sines of all angles stand behind the other inputs.
+    Coordinates are the features, or what `objects` makes of them. A value that misses, as it is what `fill` stands for, is
+    taken at the mean. The inputs are the coordinates, then the sines of all angles, then, for each feature with a fill, one
+    where its value is there and zero where it misses.
+
+    Args:
+        n_features: Number of features.
+        objects: Turns features into other coordinates.
+
+    Attributes:
+        offset: Subtracted from each feature in double precision, before anything else; `None` where float32 is enough.
+        unit: What each feature is divided by then.
+        fill: The value of each feature that stands for a missing one, NaN where none may miss; `None` without any.
+        is_kept: Whether a coordinate is an input; constants and copies of others are not.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -50,47 +66,113 @@ class FeatureScaling(nn.Module):
     mean: Tensor
     scale: Tensor
     is_periodic: Tensor
+    is_kept: Tensor
+    offset: Tensor | None
+    unit: Tensor | None
+    fill: Tensor | None
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, objects: ObjectCoordinates | None = None) -> None:
         super().__init__()
-        self.register_buffer("is_periodic", torch.zeros(n_features, dtype=torch.bool))
-        self.register_buffer("uses_log", torch.zeros(n_features, dtype=torch.bool))
-        self.register_buffer("floor", torch.full((n_features,), -torch.inf))
-        self.register_buffer("mean", torch.zeros(n_features))
-        self.register_buffer("scale", torch.ones(n_features))
+        self.n_features, self.objects = n_features, objects
+        n_coordinates = n_features if objects is None else len(objects.sources)
+        self.register_buffer("is_periodic", torch.zeros(n_coordinates, dtype=torch.bool))
+        self.register_buffer("is_kept", torch.ones(n_coordinates, dtype=torch.bool))
+        self.register_buffer("uses_log", torch.zeros(n_coordinates, dtype=torch.bool))
+        self.register_buffer("floor", torch.full((n_coordinates,), -torch.inf))
+        self.register_buffer("mean", torch.zeros(n_coordinates))
+        self.register_buffer("scale", torch.ones(n_coordinates))
+        for name in ("offset", "unit", "fill"):
+            self.register_buffer(name, None)
 
     @property
     def n_inputs(self) -> int:
         """Number of inputs of the networks."""
-        return len(self.mean) + int(self.is_periodic.sum())
+        return int(self.is_kept.sum() + (self.is_periodic & self.is_kept).sum()) + len(self.filled)
+
+    @property
+    def filled(self) -> list[int]:
+        """The features whose values may miss."""
+        return [] if self.fill is None else torch.nonzero(~self.fill.isnan()).flatten().tolist()
+
+    def coordinate_names(self, features: Sequence[str]) -> list[str]:
+        """Return what the coordinates are called."""
+        return list(features) if self.objects is None else self.objects.names(features)
 
     @classmethod
-    def from_data(cls, features: npt.NDArray[np.float32], periodic: Sequence[int] = ()) -> Self:
+    def from_data(
+        cls,
+        features: FeatureMatrix,
+        periodic: Sequence[int] = (),
+        *,
+        objects: ObjectCoordinates | None = None,
+        fill: Mapping[int, float] | None = None,
+        drop: bool = False,
+    ) -> Self:
         """Decide on logarithms and measure mean and width, unweighted, on the training features.
 
-        A feature is taken in logarithm when every value is positive, its skewness exceeds one, and the
+        A coordinate is taken in logarithm when every value is positive, its skewness exceeds one, and the
         logarithm at least halves the skewness.
 
         Args:
             features: `(n, d)` training features.
             periodic: Columns that are angles in radians.
+            objects: Turns features into other coordinates; azimuths of objects are angles.
+            fill: The value that stands for a missing one, by column.
+            drop: Whether constants and copies of other coordinates are no inputs.
         """
-        scaling = cls(features.shape[1])
-        for column in range(features.shape[1]):
-            if column in periodic:
-                scaling.is_periodic[column] = True
+        scaling = cls(features.shape[1], objects)
+        if fill:
+            fills = [fill.get(column, math.nan) for column in range(features.shape[1])]
+            scaling.fill = torch.tensor(fills, dtype=torch.float64)
+        if features.dtype == np.float64:
+            scaling._measure_offsets(features)
+        scaling.is_periodic[scaling._angles(periodic)] = True
+        tensor = torch.from_numpy(np.require(features, requirements=["C", "W"]))
+        missing = None if scaling.fill is None else scaling._missing(tensor)
+        kept: dict[bytes, int] = {}
+        for column, values in enumerate(scaling._coordinates(tensor).unbind(-1)):
+            there = (values if missing is None else values[~missing[:, column]]).numpy()
+            if drop and (not len(there) or there.min() == there.max() or _is_copy(values, kept)):
+                scaling.is_kept[column] = False
+            if scaling.is_periodic[column] or not len(there):
                 continue
-            values = features[:, column].astype(np.float64)
-            smallest = float(values.min())
-            if smallest > 0 and _is_heavy_tailed(values):
-                scaling.uses_log[column] = True
-                scaling.floor[column] = smallest
-                values = np.log(values)
-            width = float(values.std())
-            scaling.mean[column] = float(values.mean())
-            # A constant feature carries no information; leave it at zero instead of dividing by zero.
-            scaling.scale[column] = width if width > 1e-7 * max(1.0, abs(float(values.mean()))) else 1.0
+            scaling._measure(column, there.astype(np.float64))
+        if not bool(scaling.is_kept.any()):  # nothing to learn from, but networks need an input
+            scaling.is_kept[:] = True
         return scaling
+
+    def _measure(self, column: int, values: npt.NDArray[np.float64]) -> None:
+        smallest = float(values.min())
+        if smallest > 0 and _is_heavy_tailed(values):
+            self.uses_log[column] = True
+            self.floor[column] = smallest
+            values = np.log(values)
+        width = float(values.std())
+        self.mean[column] = float(values.mean())
+        # A constant feature carries no information; leave it at zero instead of dividing by zero.
+        self.scale[column] = width if width > 1e-7 * max(1.0, abs(float(values.mean()))) else 1.0
+
+    def _measure_offsets(self, features: FeatureMatrix) -> None:
+        """Find centre and width of the features that float32 cannot hold; the others are left as they are."""
+        offsets, units = [], []
+        for column in range(features.shape[1]):
+            values = features[:, column]
+            if not needs_double(values):
+                offsets.append(0.0)
+                units.append(1.0)
+                continue
+            low, centre, high = np.quantile(values, [0.05, 0.5, 0.95])
+            width = float(high - low) or float(np.ptp(values)) or 1.0
+            # Values of one sign that spread over their own size keep it, so that they can have a logarithm.
+            offsets.append(float(centre) if abs(centre) > 100.0 * width else 0.0)
+            units.append(2.0 ** math.floor(math.log2(width)))
+        self.offset, self.unit = (torch.tensor(one, dtype=torch.float64) for one in (offsets, units))
+
+    def _angles(self, periodic: Sequence[int]) -> list[int]:
+        if self.objects is None:
+            return list(periodic)
+        kept = self.objects.kept
+        return sorted({*self.objects.angles, *(kept.index(column) for column in periodic if column in kept)})
 
     def forward(self, features: Tensor) -> Tensor:
         """Scale raw features of shape `(..., n_features)`.
@@ -98,21 +180,63 @@ class FeatureScaling(nn.Module):
         Values of a logarithmic feature below the training minimum are taken at that minimum; `below_floor`
         counts them.
         """
+        values = self._coordinates(features)
+        scaled = values
         if bool(self.uses_log.any()):
-            logs = torch.maximum(features, self.floor).log()
-            features = torch.where(self.uses_log, logs, features)
-        scaled = (features - self.mean) / self.scale
-        if not bool(self.is_periodic.any()):
-            return scaled
-        cosines = torch.where(self.is_periodic, _ROOT_2 * features.cos(), scaled)
-        return torch.cat([cosines, _ROOT_2 * features[..., self.is_periodic].sin()], dim=-1)
+            logs = torch.maximum(scaled, self.floor).log()
+            scaled = torch.where(self.uses_log, logs, scaled)
+        scaled = (scaled - self.mean) / self.scale
+        is_periodic = self.is_periodic & self.is_kept
+        parts = [scaled]
+        if bool(is_periodic.any()):
+            parts = [torch.where(is_periodic, _ROOT_2 * values.cos(), scaled), _ROOT_2 * values.sin()]
+        if self.fill is not None:
+            missing = self._missing(features)
+            parts = [torch.where(missing, 0.0, part) for part in parts]
+        chosen = [
+            part if bool(which.all()) else part[..., which]
+            for part, which in zip(parts, (self.is_kept, is_periodic), strict=False)
+        ]
+        if self.fill is not None:
+            chosen.append((~self._absent(features)[..., self.filled]).to(self.mean.dtype))
+        return torch.cat(chosen, dim=-1) if len(chosen) > 1 else chosen[0]
 
     def below_floor(self, features: Tensor) -> Tensor:
-        """Return, per feature, the fraction of events below the floor of a logarithmic feature."""
-        return ((features < self.floor) & self.uses_log).double().mean(dim=0)
+        """Return, per coordinate, the fraction of events below the floor of one that is taken in logarithm."""
+        is_below = (self._coordinates(features) < self.floor) & self.uses_log
+        if self.fill is not None:
+            is_below &= ~self._missing(features)
+        return is_below.double().mean(dim=0)
+
+    def taken(self, features: FeatureMatrix, device: torch.device) -> Tensor:
+        """Return events as a tensor, in float32 unless there is an offset to subtract first."""
+        precision = torch.float32 if self.offset is None else torch.float64
+        return torch.tensor(features, dtype=precision, device=device)
+
+    def _coordinates(self, features: Tensor) -> Tensor:
+        """Return what is scaled: features, centred where float32 needs it, or the coordinates made of them."""
+        if self.fill is not None:
+            features = torch.where(self._absent(features), 0.0, features)
+        if self.offset is not None and self.unit is not None:
+            features = (features.double() - self.offset) / self.unit
+        features = features.to(self.mean.dtype)
+        return features if self.objects is None else self.objects(features)
+
+    def _absent(self, features: Tensor) -> Tensor:
+        """Return, per feature, whether its value misses."""
+        if self.fill is None:
+            return torch.zeros_like(features, dtype=torch.bool)
+        return (features.float() == self.fill.float()) | (features.isnan() & ~self.fill.isnan())
+
+    def _missing(self, features: Tensor) -> Tensor:
+        """Return, per coordinate, whether a value misses that it is made of."""
+        absent = self._absent(features)
+        if self.objects is None:
+            return absent
+        return torch.stack([absent[..., list(one)].any(dim=-1) for one in self.objects.sources], dim=-1)
 
 
-def recognised_angles(names: Sequence[str], features: npt.NDArray[np.float32]) -> list[int]:
+def recognised_angles(names: Sequence[str], features: FeatureMatrix) -> list[int]:
     """Return the columns that are azimuthal angles, by their name and by a range of one turn.
 
     The values must lie within [-pi, pi] or [0, 2 pi] and fill at least nine tenths of it.
@@ -131,6 +255,13 @@ def recognised_angles(names: Sequence[str], features: npt.NDArray[np.float32]) -
         if fits and high - low >= _FULL_TURN * 2 * math.pi:
             found.append(column)
     return found
+
+
+def _is_copy(values: Tensor, known: dict[bytes, int]) -> bool:
+    """Whether the same values were there before; remember them."""
+    key = hashlib.blake2b(np.ascontiguousarray(values.cpu().numpy() + 0.0).data, digest_size=16).digest()
+    known[key] = known.get(key, 0) + 1
+    return known[key] > 1
 
 
 def _is_heavy_tailed(values: npt.NDArray[np.float64]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,13 @@ from quasiratio.model_files.onnx_graph import OnnxGraph
 from quasiratio.networks.activations import ActivationShare, activation_named, activation_shares
 from quasiratio.networks.mlp import StackedMlp
 from quasiratio.networks.standardize import FeatureScaling
+from quasiratio.networks.stored_objects import (
+    Column,
+    ObjectsDocument,
+    add_objects,
+    objects_document,
+    stored_objects,
+)
 
 __all__ = [
     "NetworkDocument",
@@ -35,21 +42,35 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 class ScalingDocument(Document):
-    """Scaling of the features.
+    """Scaling of the features, or of the coordinates that `objects` makes of them.
 
-    `floor` is the smallest value of a feature that is taken in logarithm; `periodic` lists the columns of angles.
+    `floor` is the smallest value of a coordinate that is taken in logarithm; `periodic` lists the coordinates that are
+    angles, `dropped` those that are no inputs. Each feature has `offset` and `unit` where some need more than float32,
+    and a `fill` where some may miss.
     """
 
     uses_log: list[bool]
     floor: list[PositiveFloat | None]
     mean: list[float]
     scale: list[PositiveFloat]
-    periodic: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    periodic: list[Column] = Field(default_factory=list)
+    dropped: list[Column] = Field(default_factory=list)
+    offset: list[float] = Field(default_factory=list)
+    unit: list[PositiveFloat] = Field(default_factory=list)
+    fill: list[float | None] = Field(default_factory=list)
+    objects: ObjectsDocument | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.mean) if self.objects is None else self.objects.n_features
 
     @property
     def n_inputs(self) -> int:
-        """Number of inputs of the networks: angles have two."""
-        return len(self.mean) + len(self.periodic)
+        """Number of inputs of the networks: angles have two, and there is one for each feature that may miss."""
+        n_angles = len(set(self.periodic) - set(self.dropped))
+        n_filled = sum(value is not None for value in self.fill)
+        return len(self.mean) - len(self.dropped) + n_angles + n_filled
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -57,15 +78,25 @@ class ScalingDocument(Document):
             len({len(self.uses_log), len(self.floor), len(self.mean), len(self.scale)}) != 1,
             "logarithms, floors, means and scales differ in number",
         )
-        refuse_if(
-            any(a >= b for a, b in itertools.pairwise([*self.periodic, len(self.mean)])),
-            "the periodic features are not among the features, in order",
-        )
+        for columns, what in ((self.periodic, "periodic"), (self.dropped, "dropped")):
+            refuse_if(
+                any(a >= b for a, b in itertools.pairwise([*columns, len(self.mean)])),
+                f"the {what} features are not among the features, in order",
+            )
         refuse_if(
             any(
                 is_log != (floor is not None) for is_log, floor in zip(self.uses_log, self.floor, strict=True)
             ),
             "exactly the features taken in logarithm have a floor",
+        )
+        refuse_if(
+            self.objects is not None and self.objects.n_coordinates != len(self.mean),
+            "the objects make another number of coordinates",
+        )
+        refuse_if(
+            len(self.offset) != len(self.unit)
+            or any(len(values) not in (0, self.n_features) for values in (self.offset, self.fill)),
+            "offsets, units or fills differ from the features in number",
         )
         return self
 
@@ -90,23 +121,37 @@ class NetworkDocument(Document):
 def scaling_document(scaling: FeatureScaling) -> ScalingDocument:
     """Describe the scaling of the features."""
     uses_log = scaling.uses_log.tolist()
+    fill = [] if scaling.fill is None else scaling.fill.tolist()
     return ScalingDocument(
         uses_log=uses_log,
         floor=[f if is_log else None for f, is_log in zip(scaling.floor.tolist(), uses_log, strict=True)],
         mean=scaling.mean.tolist(),
         scale=scaling.scale.tolist(),
         periodic=torch.nonzero(scaling.is_periodic).flatten().tolist(),
+        dropped=torch.nonzero(~scaling.is_kept).flatten().tolist(),
+        offset=[] if scaling.offset is None else scaling.offset.tolist(),
+        unit=[] if scaling.unit is None else scaling.unit.tolist(),
+        fill=[None if np.isnan(value) else value for value in fill],
+        objects=None if scaling.objects is None else objects_document(scaling.objects),
     )
 
 
 def stored_scaling(document: ScalingDocument) -> FeatureScaling:
     """Make the scaling again."""
-    scaling = FeatureScaling(len(document.mean))
+    objects = None if document.objects is None else stored_objects(document.objects)
+    scaling = FeatureScaling(document.n_features, objects)
     scaling.uses_log.copy_(torch.tensor(document.uses_log))
     scaling.floor.copy_(torch.tensor([-torch.inf if f is None else f for f in document.floor]))
     scaling.mean.copy_(torch.tensor(document.mean))
     scaling.scale.copy_(torch.tensor(document.scale))
     scaling.is_periodic[document.periodic] = True
+    scaling.is_kept[document.dropped] = False
+    if document.offset:
+        scaling.offset = torch.tensor(document.offset, dtype=torch.float64)
+        scaling.unit = torch.tensor(document.unit, dtype=torch.float64)
+    if document.fill:
+        fill = [np.nan if value is None else value for value in document.fill]
+        scaling.fill = torch.tensor(fill, dtype=torch.float64)
     return scaling
 
 
@@ -153,25 +198,68 @@ def stored_network(document: NetworkDocument, tensors: Arrays, prefix: str) -> S
 
 
 def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str:
-    """Add logarithms, shift and scale, and angles: `(n, d)` raw features in double precision to network inputs."""
-    raw = features
+    """Add all that `FeatureScaling` does: `(n, d)` raw features in double precision to network inputs."""
+    absent = _add_absent(graph, features, scaling)
+    raw = features if absent is None else graph.add("Where", absent, 0.0, features)
+    if scaling.offset is not None and scaling.unit is not None:
+        centred = graph.add("Sub", raw, scaling.offset.cpu().numpy())
+        raw = graph.add("Div", centred, scaling.unit.cpu().numpy())
+    missing = absent
+    if scaling.objects is not None:
+        raw = add_objects(graph, raw, scaling.objects)
+        missing = (
+            None
+            if absent is None
+            else _add_missing(graph, absent, scaling.objects.sources, scaling.n_features)
+        )
+    values = raw
     uses_log = scaling.uses_log.cpu().numpy()
     if uses_log.any():
         any_positive = 1.0  # for the others, whose logarithm is not used
         floor = np.where(uses_log, scaling.floor.cpu().double().numpy(), any_positive)
-        logarithms = graph.add("Log", graph.add("Max", features, floor))
-        features = graph.add("Where", graph.constant(uses_log), logarithms, features)
-    centred = graph.add("Sub", features, graph.double(scaling.mean.cpu().numpy()))
-    scaled = graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))
-    is_periodic = scaling.is_periodic.cpu().numpy()
-    if not is_periodic.any():
-        return scaled
-    # cos x = sin(x + pi/2): onnxruntime has the sine in double precision, the cosine in single only.
-    cosines = graph.add("Mul", graph.add("Sin", graph.add("Add", raw, math.pi / 2)), math.sqrt(2.0))
-    angles = graph.add("Gather", raw, graph.constant(np.flatnonzero(is_periodic)), axis=1)
-    sines = graph.add("Mul", graph.add("Sin", angles), math.sqrt(2.0))
-    inputs = graph.add("Where", graph.constant(is_periodic), cosines, scaled)
-    return graph.add("Concat", inputs, sines, axis=1)
+        logarithms = graph.add("Log", graph.add("Max", values, floor))
+        values = graph.add("Where", graph.constant(uses_log), logarithms, values)
+    centred = graph.add("Sub", values, graph.double(scaling.mean.cpu().numpy()))
+    parts = [graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))]
+    is_kept = scaling.is_kept.cpu().numpy()
+    is_periodic = scaling.is_periodic.cpu().numpy() & is_kept
+    if is_periodic.any():
+        # cos x = sin(x + pi/2): onnxruntime has the sine in double precision, the cosine in single only.
+        cosines = graph.add("Mul", graph.add("Sin", graph.add("Add", raw, math.pi / 2)), math.sqrt(2.0))
+        sines = graph.add("Mul", graph.add("Sin", raw), math.sqrt(2.0))
+        parts = [graph.add("Where", graph.constant(is_periodic), cosines, parts[0]), sines]
+    if missing is not None:
+        parts = [graph.add("Where", missing, 0.0, part) for part in parts]
+    chosen = [
+        part if which.all() else graph.add("Gather", part, graph.constant(np.flatnonzero(which)), axis=1)
+        for part, which in zip(parts, (is_kept, is_periodic), strict=False)
+    ]
+    if absent is not None:
+        is_there = graph.cast(graph.add("Not", absent), np.float64)
+        filled = graph.constant(np.array(scaling.filled, dtype=np.int64))
+        chosen.append(graph.add("Gather", is_there, filled, axis=1))
+    return graph.add("Concat", *chosen, axis=1) if len(chosen) > 1 else chosen[0]
+
+
+def _add_absent(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str | None:
+    """Add, per feature, whether its value misses; `None` where none may."""
+    if scaling.fill is None:
+        return None
+    fill = scaling.fill.float().cpu().numpy()
+    may_miss = ~np.isnan(fill)
+    single = graph.cast(features, np.float32)
+    is_fill = graph.add("Equal", single, graph.constant(np.where(may_miss, fill, np.float32(0.0))))
+    is_fill = graph.add("Or", is_fill, graph.add("IsNaN", single))
+    return graph.add("And", is_fill, graph.constant(may_miss))
+
+
+def _add_missing(graph: OnnxGraph, absent: str, sources: Sequence[tuple[int, ...]], n_features: int) -> str:
+    """Add, per coordinate, whether one of the features that it is made of misses."""
+    counts = np.zeros((n_features, len(sources)))
+    for place, columns in enumerate(sources):
+        counts[list(columns), place] = 1.0
+    numbers = graph.cast(absent, np.float64)
+    return graph.add("Greater", graph.add("MatMul", numbers, counts), 0.5)
 
 
 def add_networks(graph: OnnxGraph, inputs: str, network: StackedMlp) -> str:

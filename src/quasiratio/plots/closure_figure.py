@@ -22,6 +22,7 @@ from quasiratio.plots.closure_panels import (
     mark_sign_changes,
     member_entry,
     quality_text,
+    scale_logarithmically,
 )
 from quasiratio.plots.drawable import positive_limit, require_choice
 from quasiratio.plots.style import (
@@ -140,6 +141,7 @@ def closure_figure(
     lower: Literal["pull", "difference", "quotient"] = "pull",
     pull_limit: float = 5.0,
     quotient_limit: float = 0.25,
+    log: bool = False,
 ) -> Figure:
     """Draw densities above and their deviations from the target below.
 
@@ -158,6 +160,7 @@ def closure_figure(
             panel with reweighted / target, where the target is at least three errors from zero.
         pull_limit: Pulls and differences are drawn from minus to plus this value.
         quotient_limit: Quotients are drawn this far on either side of one.
+        log: Draw the densities on a logarithmic scale; bins that are not positive have no place on it.
 
     Example:
         >>> from quasiratio import WeightedSample
@@ -182,6 +185,8 @@ def closure_figure(
         figure.get_layout_engine().set(h_pad=0.02, hspace=0.0)  # type: ignore[union-attr, call-arg]
         main = panels[0]
         draw_densities(main, closure, entries, styles)
+        if log:
+            scale_logarithmically(main, closure)
         main.set_ylabel(density_label(unit))
         if lower == "pull":
             for axes, entry in zip(panels[1:], entries, strict=True):

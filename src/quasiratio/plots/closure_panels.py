@@ -36,6 +36,7 @@ __all__ = [
     "mark_sign_changes",
     "member_entry",
     "quality_text",
+    "scale_logarithmically",
     "sign_changes",
 ]
 
@@ -113,6 +114,16 @@ def draw_densities(
     axes.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     for method, line in lines.items():
         mark_beyond(axes, centers, line, styles[method].color)
+
+
+def scale_logarithmically(axes: Axes, closure: ObservableClosure) -> None:
+    """Draw the densities on a logarithmic scale, from below the smallest bin that is positive; leave it if there is none."""
+    widths = np.diff(closure.edges)
+    values = np.concatenate([closure.target.values / widths, closure.reference.histogram.values / widths])
+    positive = values[values > 0]
+    if len(positive):
+        axes.set_yscale("log")
+        axes.set_ylim(0.5 * positive.min(), 3.0 * positive.max())
 
 
 def draw_pulls(

@@ -26,6 +26,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import Count, Document, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph
 from quasiratio.networks.stored_networks import (
@@ -216,7 +217,7 @@ class CoefficientModel(nn.Module, ABC):
         self.offset += torch.from_numpy(shift).to(self.offset)
 
     @torch.inference_mode()
-    def predict(self, features: npt.NDArray[np.float32], *, members: bool = False) -> CoefficientPredictions:
+    def predict(self, features: FeatureMatrix, *, members: bool = False) -> CoefficientPredictions:
         """Predict in float64 and in chunks of constant memory.
 
         Args:
@@ -230,19 +231,19 @@ class CoefficientModel(nn.Module, ABC):
         size = math.ceil(_CHUNK_ROWS / self.n_members)
         for start in range(0, n_events, size):
             rows = slice(start, start + size)
-            outputs = networks.outputs(torch.tensor(features[rows], device=self.offset.device))
+            outputs = networks.outputs(self.scaling.taken(features[rows], self.offset.device))
             coefficients[rows] = self._completed(self.combined_functions(outputs)).cpu().numpy()
             if members:
                 of_members[:, rows] = self._completed(self.member_functions(outputs)).cpu().numpy()
         return CoefficientPredictions(coefficients, of_members)
 
     @torch.inference_mode()
-    def reference_asymmetry(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
+    def reference_asymmetry(self, features: FeatureMatrix) -> npt.NDArray[np.float64] | None:
         """Return the estimated sign asymmetry of the reference, the mean of the members', or `None` where there is none."""
         networks = DoubleNetworks(self.scaling, self.network)
         parts = []
         for start in range(0, len(features), _CHUNK_ROWS):
-            chunk = torch.tensor(features[start : start + _CHUNK_ROWS], device=self.offset.device)
+            chunk = self.scaling.taken(features[start : start + _CHUNK_ROWS], self.offset.device)
             log_odds = self.log_odds(networks.outputs(chunk))
             if log_odds is None:
                 return None

@@ -12,6 +12,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.losses.loss_document import LossDocument, UserLosses, loss_document, stored_loss
 from quasiratio.model_files.document import Count, Document, Name, TensorSpec, refuse_if
@@ -168,13 +169,13 @@ class RatioModel(nn.Module, ABC):
         return None
 
     @torch.inference_mode()
-    def reference_asymmetry(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
+    def reference_asymmetry(self, features: FeatureMatrix) -> npt.NDArray[np.float64] | None:
         """Return the estimated sign asymmetry of the reference at each event, or `None` where there is none."""
         device = self.scaling.mean.device
         parts = []
         for start in range(0, len(features), _CHUNK_ROWS):
             outputs = self.outputs(
-                self.scaling(torch.tensor(features[start : start + _CHUNK_ROWS], device=device))
+                self.scaling(self.scaling.taken(features[start : start + _CHUNK_ROWS], device))
             )
             averaged = self.average(outputs) if self.n_members > 1 else outputs
             log_odds = self.log_odds_of_reference(averaged.double())
@@ -207,14 +208,14 @@ class RatioModel(nn.Module, ABC):
         return self.member_values(outputs), self.sensitivity(outputs.float())
 
     @torch.inference_mode()
-    def measure_noise(self, features: npt.NDArray[np.float32]) -> None:
+    def measure_noise(self, features: FeatureMatrix) -> None:
         """Set `output_noise` from the rounding errors at these events."""
-        events = torch.tensor(features, device=self.scaling.mean.device)
+        events = self.scaling.taken(features, self.scaling.mean.device)
         exact = self.bounded(DoubleNetworks(self.scaling, self.network).outputs(events))
         self.output_noise = rounding_noise(self.outputs(self.scaling(events)).double(), exact)
 
     @torch.inference_mode()
-    def predict(self, features: npt.NDArray[np.float32], *, members: bool = False) -> RatioPredictions:
+    def predict(self, features: FeatureMatrix, *, members: bool = False) -> RatioPredictions:
         """Predict in chunks of constant memory.
 
         Networks run in float32 and the recombination in float64; events whose ratio would suffer from the
@@ -232,7 +233,7 @@ class RatioModel(nn.Module, ABC):
         exact = DoubleNetworks(self.scaling, self.network)
         size = math.ceil(_CHUNK_ROWS / self.network.n_networks)
         for start in range(0, n_events, size):
-            chunk = torch.tensor(features[start : start + size], device=device)
+            chunk = self.scaling.taken(features[start : start + size], device)
             outputs = self.outputs(self.scaling(chunk)).double()
             values = self._refined(self._combined, outputs, chunk, exact)
             ratio[start : start + size] = values.ratio[0].cpu().numpy()

@@ -21,6 +21,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import refuse_if
 from quasiratio.ratios.ratio_model import RatioModel, RatioModelDocument, RatioValues, StoredModel
 from quasiratio.ratios.sign_odds import (
@@ -202,14 +203,12 @@ class SignedMixtureModel(RatioModel):
         return {pair: by_pair[:, index] for index, pair in enumerate(self.pairs)}
 
     @torch.inference_mode()
-    def predict_log_ratios(
-        self, features: npt.NDArray[np.float32]
-    ) -> dict[SignPair, npt.NDArray[np.float64]]:
+    def predict_log_ratios(self, features: FeatureMatrix) -> dict[SignPair, npt.NDArray[np.float64]]:
         """Return the sub-log-ratios of all members together at the `(n, d)` raw features, in chunks."""
         device = self.scaling.mean.device
         parts = []
         for start in range(0, len(features), _CHUNK_ROWS):
-            inputs = self.scaling(torch.tensor(features[start : start + _CHUNK_ROWS], device=device))
+            inputs = self.scaling(self.scaling.taken(features[start : start + _CHUNK_ROWS], device))
             parts.append(self.average(self.outputs(inputs).double()).cpu())
         found = self.log_ratios(torch.cat(parts, dim=1))
         return {pair: values[0].numpy() for pair, values in found.items()}

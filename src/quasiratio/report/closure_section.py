@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
 from quasiratio.metrics import ClosureResult, ObservableClosure
 from quasiratio.plots import closure_figure
 from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.content import Cell, Picture, Table
 from quasiratio.report.safe_text import number_text
 
-__all__ = ["closure_pictures", "closure_table", "size_table"]
+__all__ = ["Drawing", "closure_pictures", "closure_table", "size_table"]
 
 
 def closure_table(result: ClosureResult) -> Table:
@@ -81,8 +85,29 @@ def size_table(result: ClosureResult) -> Table:
     return Table(columns, rows, "Share of the weight in the wrong place.")
 
 
-def closure_pictures(result: ClosureResult) -> list[Picture]:
+@dataclass(frozen=True)
+class Drawing:
+    """How the figure of an observable is drawn.
+
+    Attributes:
+        label: What it is called, its name when left out; math between dollars is drawn as such.
+        unit: Its unit.
+        log: Whether densities have a logarithmic scale.
+        lower: What is drawn below the densities.
+    """
+
+    label: str | None = None
+    unit: str | None = None
+    log: bool = False
+    lower: Literal["pull", "difference", "quotient"] = "pull"
+
+
+def closure_pictures(result: ClosureResult, drawings: Mapping[str, Drawing] | None = None) -> list[Picture]:
     """Return the closure figure of every observable.
+
+    Args:
+        result: The closure.
+        drawings: How single observables are drawn, by name.
 
     Example:
         >>> from quasiratio import WeightedSample
@@ -92,14 +117,20 @@ def closure_pictures(result: ClosureResult) -> list[Picture]:
         >>> [picture.title for picture in closure_pictures(result)]
         ['x']
     """
-    return [
-        Picture(
-            closure_figure(entry, label=entry.name.replace("$", r"\$")),
-            _caption(entry, len(result.observables)),
-            entry.name,
+    pictures = []
+    for entry in result.observables:
+        drawing = (drawings or {}).get(entry.name, Drawing())
+        figure = closure_figure(
+            entry,
+            label=drawing.label or entry.name.replace("$", r"\$"),
+            unit=drawing.unit,
+            lower=drawing.lower,
+            log=drawing.log,
         )
-        for entry in result.observables
-    ]
+        pictures.append(
+            Picture(figure, _caption(entry, len(result.observables)), drawing.label or entry.name)
+        )
+    return pictures
 
 
 def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell]:

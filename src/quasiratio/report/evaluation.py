@@ -73,6 +73,7 @@ def evaluate_model(
     *,
     observables: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     n_bins: int = 99,
+    edges: Mapping[str, npt.ArrayLike] | None = None,
     training_sizes: tuple[float, float] | None = None,
     omnibus: bool = True,
 ) -> Evaluation:
@@ -84,6 +85,7 @@ def evaluate_model(
         target: Sample to compare with.
         observables: More observables, as pairs of values at the reference and at the target events.
         n_bins: Bins of each observable.
+        edges: Edges of the bins of single features and observables, by name.
         training_sizes: Effective sizes of the reference and of the target that the model was trained on, where the model
             does not know them itself (`training_sizes_`). From them comes the error of the training sample of a model
             without members.
@@ -102,13 +104,13 @@ def evaluate_model(
     at_reference, members = _predicted(model, reference)
     at_target = model.predict_ratio(target)
     chosen = _varying(reference, target) | dict(observables or {})
-    edges: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins))
+    bounds: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins)) | dict(edges or {})
     result = closure(
-        reference, {MODEL: at_reference}, target, observables=chosen, edges=edges, training_sizes=sizes
+        reference, {MODEL: at_reference}, target, observables=chosen, edges=bounds, training_sizes=sizes
     )
     if len(members) > 1:
-        edges = {entry.name: entry.edges for entry in result.observables}
-        spread = closure(reference, {MODEL: members}, target, observables=chosen, edges=edges)
+        bounds = {entry.name: entry.edges for entry in result.observables}
+        spread = closure(reference, {MODEL: members}, target, observables=chosen, edges=bounds)
         result = _with_bands(result, spread)
     return Evaluation(
         result,

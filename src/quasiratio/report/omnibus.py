@@ -35,6 +35,7 @@ import numpy.typing as npt
 import torch
 from scipy.special import chdtri, ndtr, ndtri
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, StackedMlp
 from quasiratio.sample import WeightedSample
@@ -194,7 +195,7 @@ def _require_enough(
 
 
 def _trained_functions(
-    features: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    features: tuple[FeatureMatrix, FeatureMatrix],
     weights: tuple[FloatArray, FloatArray],
     blocks: list[list[npt.NDArray[np.int64]]],
     seed: int,
@@ -248,10 +249,10 @@ def _cut(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArr
 
 
 def _labelled(
-    features: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]],
+    features: tuple[FeatureMatrix, FeatureMatrix],
     weights: tuple[FloatArray, FloatArray],
     chosen: list[npt.NDArray[np.int64]],
-) -> tuple[npt.NDArray[np.float32], torch.Tensor, torch.Tensor]:
+) -> tuple[FeatureMatrix, torch.Tensor, torch.Tensor]:
     """Return features, the classes 0+, 0-, 1+, 1-, and absolute weights whose signed sums are those of the convention."""
     x = np.concatenate([of_class[rows] for of_class, rows in zip(features, chosen, strict=True)])
     signed = [of_class[rows] for of_class, rows in zip(weights, chosen, strict=True)]
@@ -270,9 +271,7 @@ def _total(weights: FloatArray, of_class: FloatArray) -> float:
 
 
 @torch.inference_mode()
-def _evaluated(
-    network: StackedMlp, scalings: list[FeatureScaling], features: npt.NDArray[np.float32]
-) -> FloatArray:
+def _evaluated(network: StackedMlp, scalings: list[FeatureScaling], features: FeatureMatrix) -> FloatArray:
     """Return each network's f, `(n_networks, n)`."""
     signs = torch.tensor([-1.0, 1.0, 1.0, -1.0])
     values = np.empty((len(scalings), len(features)))

@@ -13,7 +13,7 @@ from quasiratio.errors import InvalidInputError, NegativeDensityWarning, Quasira
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.reweighter import Reweighter
-from quasiratio.io import Table, create_table, parse_expression
+from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.outputs import output_file
 from quasiratio.progress import ShowEvents
@@ -141,7 +141,7 @@ def apply_files(
         model: Directory of a model, or a fitted ratio estimator or reweighter.
         files: Events to reweight.
         output: The new file; its suffix says the format, and `out.root:tree` the tree.
-        features: The features of the model, in the order of the fit, where the columns have other names.
+        features: The features of the model, in the order of the fit, where columns have other names, or formulas of them.
         weight: Expression of the weight before; that of the fit's reference when left out.
         selection: Events to write; all when left out.
         tree: Tree of ROOT files, where the path names none.
@@ -176,24 +176,24 @@ def apply_files(
     else:
         loaded = load_ratio_model(model)
     table = SampleFiles(files, tree=tree, allow_large=allow_large).open()
-    names = list(features or loaded.features)
+    inputs = loaded.inputs if features is None else parse_features(features, [table])
     if features is None:
         loaded.require_features(table)
     weight = weight or loaded.notes.reference.weight
     require_weight(table, weight)
     if say is not None:
-        say(feature_line(names))
+        say(feature_line(inputs))
     about = {"model": str(loaded.path)} if loaded.path.name else {}
     return apply_to_table(
         loaded.estimator,
         table,
         out.path,
-        features=names,
+        features=inputs,
         weight=weight,
         selection=selection,
         names=NewColumns(ratio_name, weight_name),
         members=members,
-        ranges=dict(zip(names, loaded.ranges.values(), strict=True)),
+        ranges=dict(zip([one.name for one in inputs], loaded.ranges.values(), strict=True)),
         fit_selection=loaded.notes.selection,
         tree=out.tree_like(table.sources[0], table.files[0].path),
         compression=compression,
@@ -207,7 +207,7 @@ def apply_to_table(
     table: Table,
     output: str | os.PathLike[str],
     *,
-    features: Sequence[str],
+    features: Sequence[str | Feature],
     weight: str | None = None,
     selection: str | None = None,
     names: NewColumns | None = None,
@@ -225,7 +225,7 @@ def apply_to_table(
         model: A fitted ratio estimator or reweighter.
         table: Events to reweight.
         output: The new file; its suffix says the format. A file that is there is replaced.
-        features: The features of the model, in the order of the fit.
+        features: The features of the model, in the order of the fit: columns, elements or formulas.
         weight: Expression of the weight before; one when left out, if no column is named like a weight.
         selection: Events to write; all when left out.
         names: Names of the new columns; none may be in the table.
@@ -240,7 +240,7 @@ def apply_to_table(
     names = names or NewColumns()
     stream = RatioStream(
         model,
-        list(features),
+        parse_features(features, [table]),
         parse_expression(weight) if weight else None,
         parse_expression(fit_selection) if fit_selection else None,
         names,
@@ -254,7 +254,7 @@ def apply_to_table(
     with create_table(
         output, tree=tree, compression=compression, metadata=metadata, inputs=[table]
     ) as writer:
-        for chunk in table.chunks(stream.read_columns(table), selection=condition):
+        for chunk in table.chunks(stream.read_columns(table), selection=condition, may_miss=stream.may_miss):
             writer.append(stream.extended(chunk, table))
             n_read += len(next(iter(chunk.values())))
             if progress is not None:

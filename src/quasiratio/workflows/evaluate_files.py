@@ -7,17 +7,17 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from quasiratio.atomic_files import scratch_directory
+from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.io import Expression, Table, parse_expression
+from quasiratio.io import Feature, Table, parse_features
 from quasiratio.metrics import ClosureResult
 from quasiratio.outputs import (
     create_output_directory,
@@ -31,6 +31,7 @@ from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import feature_line, plain_json, shortened
+from quasiratio.workflows.drawing_options import DrawingOptions, label_texts
 from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
 from quasiratio.workflows.sample_files import Files, SampleFiles
 
@@ -65,6 +66,7 @@ class _Given(NamedTuple):
     observables: Sequence[str]
     n_bins: int
     command: str
+    drawing: DrawingOptions
 
 
 def evaluate_files(
@@ -74,6 +76,7 @@ def evaluate_files(
     output: str | os.PathLike[str],
     *,
     observables: Sequence[str] = (),
+    label: Sequence[str] = (),
     weight: str | None = None,
     reference_weight: str | None = None,
     target_weight: str | None = None,
@@ -81,6 +84,9 @@ def evaluate_files(
     tree: str | None = None,
     allow_large: bool = False,
     n_bins: int = 50,
+    binning: Sequence[str] = (),
+    log: Sequence[str] = (),
+    lower: str = "pull",
     overwrite: bool = False,
     command: str = "",
     say: Callable[[str], None] | None = None,
@@ -95,7 +101,8 @@ def evaluate_files(
         reference: Files of the reference.
         target: Files of the target.
         output: Directory of report, figures and numbers.
-        observables: Expressions of columns, besides the features.
+        observables: Columns and formulas, besides the features.
+        label: What to call features and observables, such as `mll=m_ll [GeV]`, besides the labels of the fit.
         weight: Expression of the signed weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
@@ -103,6 +110,9 @@ def evaluate_files(
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
         n_bins: Bins of each observable.
+        binning: Bins and ranges of single observables, such as `mll=40:0:200`.
+        log: Observables with a logarithmic scale, or `all`.
+        lower: What is drawn below the densities: `pull`, `difference` or `quotient`.
         overwrite: Write among files that are there already.
         command: The command that repeats the evaluation, for the report.
         say: Called with lines for people: the features in use.
@@ -131,7 +141,7 @@ def evaluate_files(
         loaded = load_ratio_model(model)
     notes = loaded.notes
     if say is not None:
-        say(feature_line(loaded.features))
+        say(feature_line(loaded.inputs))
     chosen = selection or notes.selection
     files = [
         SampleFiles(paths, own or weight or noted.weight, chosen, tree, allow_large)
@@ -140,44 +150,48 @@ def evaluate_files(
             (target, target_weight, notes.target),
         )
     ]
-    return _evaluated_files(_Given(loaded, files[0], files[1], observables, n_bins, command), path)
+    drawing = DrawingOptions({**notes.labels, **label_texts(label)}, log, lower, binning)
+    return _evaluated_files(_Given(loaded, files[0], files[1], observables, n_bins, command, drawing), path)
 
 
 def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
     features = list(given.model.features)
-    expressions = {
-        text: parse_expression(text) for text in dict.fromkeys(given.observables) if text not in features
-    }
-    columns = list(dict.fromkeys([*features, *(n for e in expressions.values() for n in e.names)]))
-    read = []
-    for files in (given.reference, given.target):
-        table = files.open()
+    tables = [files.open() for files in (given.reference, given.target)]
+    for table in tables:
         given.model.require_features(table)
-        read.append((table, files.read(table, columns)))
-    (reference_table, reference), (target_table, target) = read
+    wanted = [text for text in dict.fromkeys(given.observables) if text not in features]
+    more = _distinct(parse_features(wanted, tables), given.model.inputs) if wanted else []
+    names = [*features, *(feature.name for feature in more)]
+    edges = given.drawing.edges(names)
+    reference, target = (
+        _read(files, table, given.model.inputs, more)
+        for files, table in zip((given.reference, given.target), tables, strict=True)
+    )
     for role, sample in (("reference", reference), ("target", target)):
         sample.require_positive_sum(role)
     observables = {
-        text: (_values(expression, reference), _values(expression, target))
-        for text, expression in expressions.items()
+        feature.name: (reference.features[:, column], target.features[:, column])
+        for column, feature in enumerate(more, start=len(features))
     }
-    samples = _restricted(reference, len(features)), _restricted(target, len(features))
+    samples = _restricted(reference, given.model), _restricted(target, given.model)
     result = evaluate_model(
         given.model.estimator,
         *samples,
         observables=observables,
         n_bins=given.n_bins,
+        edges=edges,
         training_sizes=_training_sizes(given.model),
     )
-    values = _plain(given, result, reference_table, target_table)
-    verdict = evaluation_verdict(result, model=_evaluated(given.model), sources=_sources(values["samples"]))
+    values = _plain(given, result, *tables)
+    shown = replace(result, closure=_labelled(result.closure, given.drawing.labels))
+    verdict = evaluation_verdict(shown, model=_evaluated(given.model), sources=_sources(values["samples"]))
     values["verdict"] = {
         "status": verdict.status,
         "summary": verdict.summary,
         "reasons": verdict.text.split("\n\n"),
     }
-    _write(output, given, result, verdict, samples, values)
-    return EvaluatedFiles(output, result, verdict, values)
+    _write(output, given, (result, shown), verdict, samples, values)
+    return EvaluatedFiles(output, shown, verdict, values)
 
 
 def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
@@ -186,25 +200,51 @@ def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
     return (reference, target) if reference and target else None
 
 
-def _restricted(sample: WeightedSample, n_features: int) -> WeightedSample:
-    """Return the sample with its first columns only."""
-    if sample.n_features == n_features:
+def _restricted(sample: WeightedSample, model: LoadedModel) -> WeightedSample:
+    """Return the sample with the features of the model only, in the precision of its fit."""
+    n_features, precision = len(model.features), np.dtype(np.float64 if model.is_exact else np.float32)
+    if sample.n_features == n_features and sample.features.dtype == precision:
         return sample
-    features = np.ascontiguousarray(sample.features[:, :n_features])
-    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features])
+    features: FeatureMatrix = np.ascontiguousarray(sample.features[:, :n_features], dtype=precision)
+    fill = {name: value for name, value in sample.fill.items() if name in sample.names[:n_features]}
+    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features], fill)
 
 
-def _values(expression: Expression, sample: WeightedSample) -> npt.NDArray[np.float64]:
-    columns = {name: sample.features[:, sample.names.index(name)] for name in expression.names}
-    values = expression.evaluate(columns, len(sample)).astype(np.float64)
-    n_bad = int(np.sum(~np.isfinite(values)))
-    if n_bad:
-        msg = (
-            f"Got the observable {shortened(expression.text)!r}, which is NaN or infinite for {n_bad} of {len(sample)} events; "
-            "expected finite values."
-        )
-        raise InvalidInputError(msg, advice="Leave these events out with `selection`.")
-    return values
+def _distinct(observables: Sequence[Feature], inputs: Sequence[Feature]) -> list[Feature]:
+    """Return the observables that are no features, or raise where one has the name of another feature."""
+    of_name = {feature.name: feature.text for feature in inputs}
+    for observable in observables:
+        if of_name.get(observable.name, observable.text) != observable.text:
+            msg = (
+                f"Got the observable {observable.name!r}, which is {shortened(observable.text)!r}; the model has a feature of "
+                f"that name, {shortened(of_name[observable.name])!r}. Name the observable otherwise."
+            )
+            raise InvalidInputError(msg)
+    return [observable for observable in observables if observable.name not in of_name]
+
+
+def _read(
+    files: SampleFiles, table: Table, inputs: Sequence[Feature], observables: Sequence[Feature]
+) -> WeightedSample:
+    """Read features and observables."""
+    try:
+        return files.read(table, [*inputs, *observables])
+    except InvalidInputError as error:
+        for observable in observables:
+            if f"in {observable.name!r} (" in str(error):
+                msg = (
+                    f"Got the observable {shortened(observable.text)!r}, which is NaN or infinite for some events of "
+                    f"{table.label!r}; expected finite values."
+                )
+                raise InvalidInputError(msg, advice="Leave these events out with `selection`.") from error
+        raise
+
+
+def _labelled(result: ClosureResult, labels: Mapping[str, str]) -> ClosureResult:
+    """Return the closure with the labels of its observables for names."""
+    return ClosureResult(
+        tuple(replace(entry, name=labels.get(entry.name, entry.name)) for entry in result.observables)
+    )
 
 
 def _plain(given: _Given, result: Evaluation, *tables: Table) -> dict[str, Any]:
@@ -255,7 +295,7 @@ def _plain(given: _Given, result: Evaluation, *tables: Table) -> dict[str, Any]:
 def _write(
     output: Path,
     given: _Given,
-    result: Evaluation,
+    results: tuple[Evaluation, Evaluation],
     verdict: Verdict,
     samples: tuple[WeightedSample, WeightedSample],
     values: dict[str, Any],
@@ -272,11 +312,13 @@ def _write(
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be in any script
             finished = workspace / "finished"
             finished.mkdir()
-            pictures = closure_pictures(result.closure)
+            result, shown = results
+            names = [entry.name for entry in result.closure.observables]
+            pictures = closure_pictures(result.closure, given.drawing.drawings(names))
             for name, picture in zip(_file_names(result.closure), pictures, strict=True):
                 save_figure(picture.figure, finished / name)
             report = evaluation_report(
-                result,
+                shown,
                 model=_evaluated(given.model),
                 reference=samples[0],
                 target=samples[1],

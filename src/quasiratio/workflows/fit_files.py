@@ -17,11 +17,12 @@ import numpy as np
 from quasiratio.errors import FitInterrupted
 from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.estimators.by_name import estimator_by_name
-from quasiratio.io import Table
+from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
 from quasiratio.wording import feature_line
+from quasiratio.workflows.drawing_options import label_texts
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
@@ -69,6 +70,8 @@ class FittedFiles:
             "diverged": None if None in diverged else any(diverged),
             "features": list(self.estimator.fingerprint_.ranges),
             "periodic": getattr(first, "periodic_features_", None),
+            "dropped": getattr(first, "dropped_features_", None),
+            "fill": first.fill_,
             "reference_density": asdict(first.reference_density_),
             "target_density": asdict(first.target_density_),
             "fit_check": asdict(self.estimator.fit_check_),
@@ -82,6 +85,7 @@ def fit_files(
     output: str | os.PathLike[str],
     *,
     features: Sequence[str] | None = None,
+    label: Sequence[str] | None = None,
     weight: str | None = None,
     reference_weight: str | None = None,
     target_weight: str | None = None,
@@ -104,7 +108,9 @@ def fit_files(
         reference: Files of the reference, the sample that will be reweighted.
         target: Files of the target, what it should look like.
         output: Directory of the model.
-        features: Columns to learn from; every numeric column that both have, but weights and identifiers.
+        features: Columns, elements and formulas such as `ptg=pt/1000` to learn from; every numeric column that both have,
+            but weights and identifiers, when left out.
+        label: What to call features in figures and tables, such as `mll=m_ll [GeV]`.
         weight: Expression of the signed weight; one when left out, if no column is named like a weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
@@ -132,6 +138,7 @@ def fit_files(
         (2000, ['pt'])
     """
     say = say or (lambda _: None)
+    labels = label_texts(label)
     directory = FitDirectory(Path(output))
     directory.require_writable(overwrite=overwrite)
     ratio = estimator_by_name(method, **hyperparameters)
@@ -144,16 +151,18 @@ def fit_files(
         for paths, own_weight in ((reference, reference_weight), (target, target_weight))
     ]
     tables = [sample.open() for sample in files]
-    names = chosen_features(features, files, tables)
-    say(feature_line(names))
-    samples = [sample.read(table, names) for sample, table in zip(files, tables, strict=True)]
+    chosen = chosen_features(features, files, tables)
+    say(feature_line(chosen))
+    samples = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
     for role, sample, table in zip(_ROLES, samples, tables, strict=True):
         sample.require_positive_sum(role)
         say(
             f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
             f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
         )
-    notes = _notes(method, files, tables, samples)
+    notes = _notes(method, files, tables, samples).model_copy(
+        update={**_feature_notes(chosen, tables[0]), "labels": labels}
+    )
     start = time.perf_counter()
     with directory.working(resume=resume) as state:
         if resume and not directory.has_state:
@@ -192,6 +201,8 @@ def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) 
     if isinstance(estimator, Reweighter):
         parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
+    if samples[0].fill:
+        described["fill"] = dict(samples[0].fill)
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
     labels = np.repeat([0, 1], [len(sample) for sample in samples])
     features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
@@ -216,16 +227,20 @@ def _notes(
         )
         for role, sample_files, table, sample in zip(_ROLES, files, tables, samples, strict=True)
     }
-    kinds = {name: _kind(tables[0], name) for name in samples[0].names}
-    return FitNotes.model_validate(
-        {"method": method, "selection": files[0].selection, "kinds": kinds, **roles}
-    )
+    return FitNotes.model_validate({"method": method, "selection": files[0].selection, **roles})
+
+
+def _feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+    return {
+        "kinds": {one.name: _kind(table, one.text) for one in features if one.expression is None},
+        "formulas": {one.name: one.text for one in features if one.expression is not None},
+    }
 
 
 def _kind(table: Table, name: str) -> str:
     """Return the kind of a feature, that of its elements for one such as `jet_pt[0]`."""
-    column = table.columns.get(name) or table.columns[name.rpartition("[")[0]]
-    return "float" if column.kind == "jagged" else column.kind
+    column = table.columns.get(name)
+    return "float" if column is None or column.kind == "jagged" else column.kind
 
 
 def _interrupted(directory: FitDirectory) -> FitInterrupted:

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.estimators.model_files import load_described
-from quasiratio.io import Table
+from quasiratio.io import Feature, Table, parse_expression
+from quasiratio.io.column import element_column
 
 __all__ = ["NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
 
@@ -48,6 +49,8 @@ class FitNotes(_Notes):
     method: str | None = None
     selection: str | None = None
     kinds: dict[str, Literal["float", "integer", "boolean"]] = Field(default_factory=dict)
+    formulas: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
     reference: SampleNotes = SampleNotes()
     target: SampleNotes = SampleNotes()
 
@@ -92,10 +95,30 @@ class LoadedModel:
         """Names of the features, in the order of the fit."""
         return list(self.ranges)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the features need more than float32."""
+        return bool(self.estimator.is_exact_)
+
+    @property
+    def inputs(self) -> list[Feature]:
+        """How the features are made of columns, in the order of the fit."""
+        formulas = self.notes.formulas
+        return [
+            Feature(name, formulas[name], parse_expression(formulas[name]))
+            if name in formulas
+            else Feature(name, name)
+            for name in self.features
+        ]
+
     def require_features(self, table: Table) -> None:
         """Raise unless the file has every feature, and each of the type that it had in the fit."""
-        for name in self.features:
-            column = table.columns.get(name) or table.columns.get(name.rpartition("[")[0])
+        for feature in self.inputs:
+            if feature.expression is not None:
+                table.require_numbers(feature.columns)
+                continue
+            name = feature.text
+            column = table.columns.get(name) or table.columns.get(element_column(name))
             if column is None:
                 raise self._missing(name, table)
             kind = self.notes.kinds.get(name)
@@ -105,7 +128,7 @@ class LoadedModel:
                     "as in the files of the fit. Convert the column, or check that it is the same quantity."
                 )
                 raise InvalidInputError(msg)
-        table.require_numbers(self.features)
+            table.require_numbers([name])
 
     def _missing(self, name: str, table: Table) -> InvalidInputError:
         nearest = difflib.get_close_matches(name, list(table.columns), n=3, cutoff=0.5)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quasiratio.io import Feature
 from quasiratio.metrics import Inspection, inspect_samples
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
@@ -18,13 +19,18 @@ class InspectedFiles:
 
     Attributes:
         files: The files of each sample.
-        features: The columns that were looked at.
+        inputs: The columns and formulas that were looked at.
         inspection: What was found.
     """
 
     files: tuple[tuple[str, ...], ...]
-    features: tuple[str, ...]
+    inputs: tuple[Feature, ...]
     inspection: Inspection
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(feature.name for feature in self.inputs)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -52,7 +58,7 @@ def inspect_files(
     Args:
         reference: Files of the reference, or of the only sample.
         target: Files of the target; left out, one sample is described.
-        features: Columns to look at; every numeric column that all have, but weights and identifiers.
+        features: Columns and formulas to look at; every numeric column that all have, but weights and identifiers.
         weight: Expression of the signed weight; one when left out, if no column is named like a weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.

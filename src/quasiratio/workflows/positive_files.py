@@ -33,7 +33,7 @@ class PositiveFiles:
     Attributes:
         path: The new file.
         source: The events that were read, for people.
-        features: Columns whose expectations are kept.
+        features: Columns and formulas whose expectations are kept.
         weight: Expression of the signed weight.
         report: What happened to the weights.
         closure: The sample with the new weights (as `reference`) against the signed one (as `target`); they
@@ -91,7 +91,7 @@ def positive_files(
         files: Events with signed weights.
         output: The new file; its suffix says the format, and `out.root:tree` the tree.
         weight: Expression of the signed weight.
-        features: Columns whose expectations are kept; every numeric column but weights and identifiers.
+        features: Columns, or formulas, whose expectations are kept; every numeric column but weights and identifiers.
         selection: Events to use and to write; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
@@ -179,5 +179,11 @@ def positive_files(
             if progress is not None:
                 progress(n_read, table.n_events)
     return PositiveFiles(
-        out.path, table.label, tuple(chosen), weight, reweighter.report_, agreement, int(kept.sum())
+        out.path,
+        table.label,
+        tuple(one.name for one in chosen),
+        weight,
+        reweighter.report_,
+        agreement,
+        int(kept.sum()),
     )

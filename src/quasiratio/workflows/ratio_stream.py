@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
-from quasiratio.io import Expression, Table
+from quasiratio.io import Expression, Feature, Table
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
 from quasiratio.workflows.running_counts import RangeCount, WeightSums
@@ -50,7 +51,7 @@ class RatioStream:
 
     Args:
         model: A fitted ratio estimator or reweighter.
-        features: The features of the model, in the order of the fit.
+        inputs: The features of the model, in the order of the fit.
         weight: The weight before; one where there is none.
         fit_selection: The selection of the fit.
         names: Names of the new columns.
@@ -59,7 +60,7 @@ class RatioStream:
     """
 
     model: RatioEstimator | Reweighter
-    features: list[str]
+    inputs: list[Feature]
     weight: Expression | None
     fit_selection: Expression | None
     names: NewColumns
@@ -67,6 +68,8 @@ class RatioStream:
     ranges: RangeCount
 
     def __post_init__(self) -> None:
+        self.features = [feature.name for feature in self.inputs]
+        self.used = [name for feature in self.inputs for name in feature.columns]
         self.before, self.after = WeightSums(), WeightSums()
         self.n_nonpositive = self.n_unselected = self.n_infinite = 0
         self.lowest, self.highest = np.inf, -np.inf
@@ -84,7 +87,7 @@ class RatioStream:
 
     def require_usable(self, table: Table) -> None:
         """Raise unless the table has what is needed, and not yet what is added."""
-        table.require_numbers([*self.features, *self._expression_names(self.weight)])
+        table.require_numbers([*self.used, *self._expression_names(self.weight)])
         taken = [name for name in self.new_columns if name in table.columns]
         if taken or len(set(self.new_columns)) < len(self.new_columns):
             shown = ", ".join(repr(name) for name in taken or self.new_columns)
@@ -96,11 +99,20 @@ class RatioStream:
 
     def read_columns(self, table: Table) -> list[str]:
         """Return all columns, and the elements such as `jet_pt[0]` that are used."""
-        used = [*self.features, *self._expression_names(self.weight)]
+        used = [*self.used, *self._expression_names(self.weight)]
         known = [name for name in self._expression_names(self.fit_selection) if name in table.columns]
         if len(known) < len(self._expression_names(self.fit_selection)):
             self.fit_selection = None  # it needs columns that this file does not have
         return list(dict.fromkeys([*table.columns, *used]))
+
+    @property
+    def may_miss(self) -> set[str]:
+        """Elements that an event need not have."""
+        required = {
+            name for feature in self.inputs for name in feature.columns if name not in feature.may_miss
+        }
+        required |= set(self._expression_names(self.weight))
+        return {name for feature in self.inputs for name in feature.may_miss} - required
 
     @staticmethod
     def _expression_names(expression: Expression | None) -> tuple[str, ...]:
@@ -112,10 +124,11 @@ class RatioStream:
         kept = {name: chunk[name] for name in table.columns if name in chunk}  # not what cannot be read
         if n_events == 0:
             return kept | dict.fromkeys(self.new_columns, np.empty(0))
-        matrix = np.empty((n_events, len(self.features)), dtype=np.float32)
+        precision = np.float64 if self.model.is_exact_ else np.float32
+        matrix: FeatureMatrix = np.empty((n_events, len(self.features)), dtype=precision)
         with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which the model refuses
-            for column, name in enumerate(self.features):
-                matrix[:, column] = chunk[name]
+            for column, feature in enumerate(self.inputs):
+                matrix[:, column] = feature.values(chunk, n_events)
         ratio, members = self._predicted(matrix)
         weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
         scale = self.model.scale_ if isinstance(self.model, Reweighter) else 1.0
@@ -127,8 +140,12 @@ class RatioStream:
         columns = [ratio, new_weights, *_spread(members)]
         return kept | dict(zip(self.new_columns, columns, strict=True))
 
-    def _predicted(self, matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features)
+    def _predicted(self, matrix: FeatureMatrix) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        of_fit = dict(zip(self.model.feature_list(), self.features, strict=False))  # the model compares them
+        fill = {of_fit[name]: value for name, value in self.model.fill_.items() if name in of_fit}
+        matrix = filled(matrix, self.features, fill)
+        require_finite_columns(matrix, tuple(self.features))
+        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
         if not self.out_of_fold:
             self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:
@@ -154,7 +171,7 @@ class RatioStream:
 
     def _count(
         self,
-        matrix: npt.NDArray[np.float32],
+        matrix: FeatureMatrix,
         weights: npt.NDArray[np.float64],
         new_weights: npt.NDArray[np.float64],
         ratio: npt.NDArray[np.float64],

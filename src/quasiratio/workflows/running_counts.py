@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import FeatureMatrix
 from quasiratio.wording import percent
 
 __all__ = ["OutsideRange", "RangeCount", "WeightSums"]
@@ -112,7 +113,7 @@ class RangeCount:
         self._counts = np.zeros((2, len(self.ranges)), dtype=np.int64)
         self._n_events = 0
 
-    def add(self, features: npt.NDArray[np.float32]) -> None:
+    def add(self, features: FeatureMatrix) -> None:
         """Count the events of one chunk, `(n, d)`."""
         self._n_events += len(features)
         if not len(features):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quasiratio.errors import FeatureWarning, InvalidInputError
-from quasiratio.io import Table, default_features, open_table, read_sample, resolve_features
+from quasiratio.io import Feature, Table, default_features, open_table, parse_features, read_sample
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 
@@ -43,21 +43,21 @@ class SampleFiles:
         """Open the files; nothing but headers is read."""
         return open_table(self.files, tree=self.tree, allow_large=self.allow_large)
 
-    def read(self, table: Table, columns: Sequence[str]) -> WeightedSample:
-        """Read these columns, and the weights, of all selected events."""
+    def read(self, table: Table, columns: Sequence[str | Feature]) -> WeightedSample:
+        """Read these features, and the weights, of all selected events."""
         require_weight(table, self.weight)
         return read_sample(table, features=columns, weight=self.weight, selection=self.selection)
 
 
 def chosen_features(
     wanted: Sequence[str] | None, samples: Sequence[SampleFiles], tables: Sequence[Table]
-) -> list[str]:
+) -> list[Feature]:
     """Return the features that were asked for, or those that all samples have to offer.
 
     Samples may have different weights; the columns of neither weight are features by default.
     """
     if wanted:
-        features = resolve_features(wanted, tables)
+        features = parse_features(wanted, tables)
         _require_weights(samples, tables)
         return features
     offered = [
@@ -74,7 +74,7 @@ def chosen_features(
         raise InvalidInputError(msg, advice="Name the features with `features`.")
     _require_weights(samples, tables)
     _warn_of_weights(shared)
-    return shared
+    return [Feature(name, name) for name in shared]
 
 
 def _require_weights(samples: Sequence[SampleFiles], tables: Sequence[Table]) -> None:

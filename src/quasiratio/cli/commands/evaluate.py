@@ -10,12 +10,14 @@ import typer
 from quasiratio.cli.options import (
     AllowLarge,
     Json,
+    Labels,
     Quiet,
     ReferenceWeight,
     Selection,
     TargetWeight,
     Tree,
     Weight,
+    choices,
     named,
     split_files,
     split_list,
@@ -39,8 +41,11 @@ def evaluate(
     ],
     observables: Annotated[
         list[str] | None,
-        typer.Option(metavar="EXPR", help="More observables, such as 'pt1 + pt2', with commas or repeated."),
+        typer.Option(
+            metavar="EXPR", help="More observables, such as 'ht=pt1 + pt2', with commas or repeated."
+        ),
     ] = None,
+    label: Labels = None,
     weight: Weight = None,
     reference_weight: ReferenceWeight = None,
     target_weight: TargetWeight = None,
@@ -48,6 +53,23 @@ def evaluate(
     tree: Tree = None,
     allow_large: AllowLarge = False,
     n_bins: Annotated[int, typer.Option("--n-bins", "--bins", help="Bins of each observable.")] = 50,
+    binning: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N:LOW:HIGH", help="Bins and range of one observable; with commas or repeated."
+        ),
+    ] = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Observables with a logarithmic scale, or all."),
+    ] = None,
+    lower: Annotated[
+        str,
+        typer.Option(
+            help="Below the densities: pull, difference or quotient.",
+            autocompletion=choices("pull", "difference", "quotient"),
+        ),
+    ] = "pull",
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -70,6 +92,7 @@ def evaluate(
         split_files(target),
         output,
         observables=split_list(observables) or [],
+        label=label or (),
         weight=weight,
         reference_weight=reference_weight,
         target_weight=target_weight,
@@ -77,6 +100,9 @@ def evaluate(
         tree=tree,
         allow_large=allow_large,
         n_bins=n_bins,
+        binning=split_list(binning) or (),
+        log=split_list(log) or (),
+        lower=lower,
         overwrite=force,
         command=repeat_command(context),
         say=printer.line,

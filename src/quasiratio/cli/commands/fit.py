@@ -15,6 +15,7 @@ from quasiratio.cli.options import (
     AllowLarge,
     Features,
     Json,
+    Labels,
     Quiet,
     ReferenceWeight,
     Selection,
@@ -56,6 +57,7 @@ def fit(
         list[str] | None, typer.Option(metavar="FILE", help="A file of the target; may be repeated.")
     ] = None,
     features: Features = None,
+    label: Labels = None,
     weight: Weight = None,
     reference_weight: ReferenceWeight = None,
     target_weight: TargetWeight = None,
@@ -124,6 +126,17 @@ def fit(
     periodic: Annotated[
         list[str] | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
     ] = None,
+    objects: Annotated[
+        str | None,
+        typer.Option(metavar="GROUPS", help="Momenta, such as 'mu1:mu1_pt,mu1_eta,mu1_phi; mu2:...'."),
+    ] = None,
+    symmetry: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KINDS", help="Of the objects: azimuth (or azimuth:NAME), reflection, eta."),
+    ] = None,
+    invariants: Annotated[
+        bool, typer.Option("--invariants", help="Add masses and distances of all pairs of objects.")
+    ] = False,
     n_threads: Annotated[
         int | None, typer.Option("--n-threads", "--threads", help="Threads of a training step.")
     ] = None,
@@ -162,6 +175,7 @@ def fit(
     options = {
         "output": output,
         "features": split_list(features),
+        "label": label or None,
         "weight": weight,
         "reference_weight": reference_weight,
         "target_weight": target_weight,
@@ -179,6 +193,9 @@ def fit(
         "reference_density": reference_density,
         "target_density": target_density,
         "periodic": split_list(periodic),
+        "objects": objects,
+        "symmetry": split_list(symmetry),
+        "invariants": invariants or None,
         "n_threads": n_threads,
         "learning_rate": learning_rate,
         "hidden_layers": _widths(hidden_layers),
@@ -267,13 +284,28 @@ def _lines(fitted: FittedFiles) -> list[str]:
     for number, part in enumerate(fitted.parts):
         fold = f"Fold {number}: " if fitted.has_folds else ""
         lines += [fold + line for line in _training_lines(part)]
-    angles = getattr(first, "periodic_features_", [])
-    if angles:
-        lines.append(f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)")
+    lines += _input_lines(first)
     lines += density_lines(first.reference_density_, first.target_density_)
     if check.status != "failed":
         lines.append(str(check))
     return [*lines, f"Fitted in {fitted.seconds:.1f} s.", f"Model: {fitted.path}"]
+
+
+def _input_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
+    """Say what was made of the features."""
+    fitted = next(iter(part.fitted_parts().values()), part)  # of several candidates the first, all alike
+    lines = []
+    dropped, angles = (getattr(fitted, f"{kind}_features_", []) for kind in ("dropped", "periodic"))
+    if dropped:
+        lines.append(f"Left out, being constant or the same as another feature: {', '.join(dropped)}")
+    objects = fitted.model_.scaling.objects if hasattr(fitted, "model_") else None
+    if objects is not None:
+        lines.append(objects.describe())
+    if angles:
+        lines.append(f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)")
+    if fitted.fill_:
+        lines.append(f"With an input that says whether the value is there: {', '.join(fitted.fill_)}")
+    return lines
 
 
 def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator

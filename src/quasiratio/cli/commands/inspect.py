@@ -24,6 +24,7 @@ from quasiratio.wording import feature_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quasiratio.io import Feature
     from quasiratio.metrics.inspection import Inspection, SampleInspection
 
 __all__ = ["inspect"]
@@ -62,10 +63,10 @@ def inspect(
     )
     printer = Printer(as_json=as_json)
     printer.result(found.as_dict())
-    _print(printer, found.inspection, found.features)
+    _print(printer, found.inspection, found.inputs)
 
 
-def _print(printer: Printer, result: Inspection, names: Sequence[str]) -> None:
+def _print(printer: Printer, result: Inspection, names: Sequence[Feature]) -> None:
     printer.line(feature_line(names))
     both = {"reference": result.reference, "target": result.target}
     given = {role: sample for role, sample in both.items() if sample is not None}

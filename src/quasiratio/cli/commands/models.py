@@ -58,6 +58,8 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
         for name, (low, high) in fingerprint["ranges"].items()
     ]
     printer.table("", ["feature", "type", "lowest", "highest"], rows)
+    for name, formula in notes.formulas.items():
+        printer.line(f"{name} = {formula}")
     for role, sample in (("Reference", notes.reference), ("Target", notes.target)):
         if sample.files:
             printer.line(

@@ -19,8 +19,10 @@ from quasiratio.io.expression.syntax import (
     OPERATORS,
     ParsedText,
     error_at,
+    fill_value,
     one_line,
     parse_text,
+    place_of,
 )
 from quasiratio.wording import shortened
 
@@ -34,13 +36,15 @@ class Expression:
     """An expression of column names that was checked, and can be computed on arrays.
 
     Known are `+ - * / % **`, comparisons (also `20 < pt < 50`), `and or not` and `& | ~` between
-    conditions, parentheses, numbers, and the functions `abs sqrt exp log log10 sin cos tan min max where`.
-    A column is a plain or dotted name, an element of a jagged column (`jet_pt[0]`), or any name in
-    backticks. All numbers are computed in double precision.
+    conditions, parentheses, numbers, and the functions `abs sqrt exp log log10 sin cos tan sinh cosh tanh atan2
+    deltaphi deltar min max where`; `deltaphi(phi1, phi2)` lies between -pi and pi, and `deltar` takes eta1, phi1, eta2,
+    phi2. A column is a plain or dotted name, an element of a jagged column (`jet_pt[0]`), one of `len sum min max` of a
+    jagged column (`len(jet_pt)`), or any name in backticks. `fill(jet_pt[0], 0)` is zero in events without that
+    element. All numbers are computed in double precision.
 
     Attributes:
         text: What was written.
-        names: The columns it uses, in order, elements as `jet_pt[0]`.
+        names: The columns it uses, in order, elements as `jet_pt[0]` and reductions as `len(jet_pt)`.
 
     Example:
         >>> import numpy as np
@@ -54,6 +58,16 @@ class Expression:
     text: str
     names: tuple[str, ...]
     _parsed: ParsedText = field(repr=False, compare=False)
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """The columns that may be NaN, as they stand within `fill` only."""
+        return self._parsed.filled
+
+    @property
+    def fill(self) -> float | None:
+        """The number of a `fill` that is the whole expression, else `None`."""
+        return self._parsed.fill
 
     def evaluate(self, columns: Mapping[str, Any], n_events: int | None = None) -> Values:
         """Compute the expression for every event.
@@ -122,6 +136,11 @@ class Expression:
                 return np.where(
                     self._condition(condition, columns), *[_as_float(compute(c)) for c in choices]
                 )
+            case ast.Call(func=ast.Name(id="fill"), args=[inner, number]):
+                values = _as_float(compute(inner))
+                return np.where(np.isnan(values), np.asarray(fill_value(number)), values)
+            case ast.Call(func=ast.Name(id="deltar"), args=coordinates):
+                return np.asarray(FUNCTIONS["deltar"][0](*[_as_float(compute(one)) for one in coordinates]))
             case ast.Call(func=ast.Name(id=function), args=[first, *others]):
                 operation, start = FUNCTIONS[function][0], _as_float(compute(first))
                 if not others:
@@ -130,9 +149,7 @@ class Expression:
         raise self._error(node, "this cannot be computed")
 
     def _column(self, node: ast.AST) -> str | None:
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
-            return self._parsed.columns.get(node.col_offset)
-        return None
+        return self._parsed.columns.get(place_of(node))
 
     def _numbers(self, node: ast.AST, values: Any, name: str) -> npt.NDArray[Any]:  # noqa: ANN401 - any array
         array = np.asarray(values)
