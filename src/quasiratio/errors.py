@@ -30,7 +30,7 @@ class _Advised(BaseException):
     """Something with a message, and with advice that names arguments.
 
     Args:
-        message: What was given and what was expected.
+        message: What was given and what was expected; empty where all of it is about arguments.
         advice: What to do about it, arguments in backticks and no words of users among them.
 
     Example:
@@ -40,7 +40,7 @@ class _Advised(BaseException):
     """
 
     def __init__(self, message: str = "", *, advice: str = "") -> None:
-        super().__init__(f"{message} {advice}" if advice else message)
+        super().__init__(f"{message} {advice}".strip() if advice else message)
         self.message, self.advice = message, advice
 
 

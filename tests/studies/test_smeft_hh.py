@@ -140,5 +140,5 @@ def test_given_samples_come_from_the_command_line() -> None:
     assert resolved_settings(STUDY, options)["samples"] == [
         str(Path.cwd() / n) for n in ("sm.npz", "linear.npz")
     ]
-    with pytest.raises(InvalidInputError, match="samples, which the study 'loss-landscapes' does not have"):
+    with pytest.raises(InvalidInputError, match="`samples`, which the study 'loss-landscapes' does not have"):
         resolved_settings(study_by_name("loss-landscapes"), options)

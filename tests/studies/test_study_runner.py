@@ -137,7 +137,7 @@ def test_options_change_the_settings_of_a_preset_and_are_checked() -> None:
     for options, match in (
         (StudyOptions(preset="huge"), "preset 'huge'; expected one of smoke, quick, full"),
         (StudyOptions(methods=["magic"]), "method 'magic'; expected some of mlp, rosmm_r"),
-        (StudyOptions(seeds=0), "seeds = 0"),
+        (StudyOptions(seeds=0), "seeds=0"),
     ):
         with pytest.raises(InvalidInputError, match=match):
             resolved_settings(study, options)
@@ -146,8 +146,8 @@ def test_options_change_the_settings_of_a_preset_and_are_checked() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (StudyOptions(jobs=0), "jobs = 0"),
-        (StudyOptions(jobs=2, scheduler="tcp://a:1"), "both a number of jobs and"),
+        (StudyOptions(jobs=0), "jobs=0"),
+        (StudyOptions(jobs=2, scheduler="tcp://a:1"), "both `jobs` and"),
     ],
 )
 def test_impossible_workers_are_refused(tmp_path: Path, options: StudyOptions, match: str) -> None:

@@ -152,7 +152,7 @@ def advised(error: BaseException | str) -> str:
         'Got `output`. Choose another -o.'
     """
     advice = getattr(error, "advice", "")
-    return f"{getattr(error, 'message', '')} {in_options(advice)}" if advice else str(error)
+    return f"{getattr(error, 'message', '')} {in_options(advice)}".strip() if advice else str(error)
 
 
 def seen_line(share: float, what: str = "events") -> str | None:

@@ -113,11 +113,10 @@ def resolved_settings(study: Study, options: StudyOptions) -> Settings:
         given["samples"] = [str(path.resolve()) for path in options.samples]
     for name in given:
         if name not in settings:
-            msg = f"Got a value of {name}, which the study {study.name!r} does not have."
-            raise InvalidInputError(msg, advice=f"Leave `{name}` out.")
+            advice = f"Got `{name}`, which the study {study.name!r} does not have. Leave it out."
+            raise InvalidInputError(advice=advice)
     if options.seeds is not None and options.seeds < 1:
-        msg = f"Got seeds = {options.seeds}; expected at least 1."
-        raise InvalidInputError(msg)
+        raise InvalidInputError(advice=f"Got `seeds={options.seeds}`; expected at least 1.")
     return settings | given
 
 
@@ -132,13 +131,12 @@ def _checked_methods(study: Study, methods: Sequence[str]) -> list[str]:
 def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
     if options.scheduler is not None:
         if options.jobs is not None:
-            msg = "Got both a number of jobs and a scheduler; expected one of them."
-            raise InvalidInputError(msg, advice="Leave `jobs` out on a cluster.")
+            advice = "Got both `jobs` and `scheduler`; expected one of them. Leave `jobs` out on a cluster."
+            raise InvalidInputError(advice=advice)
         return dask_workers(options.scheduler)
     jobs = options.jobs if options.jobs is not None else os.cpu_count() or 1
     if jobs < 1:
-        msg = f"Got jobs = {jobs}; expected at least 1."
-        raise InvalidInputError(msg)
+        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1.")
     return local_workers(jobs)
 
 
