@@ -38,12 +38,8 @@ from quasiratio.estimators.trials import (
     longer_while_better,
 )
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
-from quasiratio.ratios.polynomial import (
-    CoefficientModel,
-    CoefficientModelDocument,
-    SquareModel,
-    stored_coefficient_model,
-)
+from quasiratio.ratios.coefficient_model import CoefficientModel, CoefficientModelDocument
+from quasiratio.ratios.polynomial import SquareModel, stored_coefficient_model
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument

@@ -18,18 +18,10 @@ import torch
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.trials import Trained
-from quasiratio.ratios.polynomial import (
-    AffineTerms,
-    CoefficientModel,
-    RegressionModel,
-    SignClassesModel,
-    SquareModel,
-    TargetClass,
-    TrainingView,
-    square_terms,
-)
+from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, TargetClass, TrainingView
+from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel, SquareModel, square_terms
 from quasiratio.training import Pool
-from quasiratio.training.mined_objectives import MinedCrossEntropy, MinedRegression, PointsRegression
+from quasiratio.training.mined_objectives import MinedCrossEntropy, MinedRegression
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,14 +33,13 @@ __all__ = [
     "FreeTerms",
     "MinedEvents",
     "MinedProblem",
-    "PointsClasses",
-    "PointsLsif",
     "RegressionProblem",
     "SignClassesProblem",
     "SquareProblem",
     "exact_means",
     "free_terms",
     "train_mined",
+    "with_signs",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -209,7 +200,7 @@ class RegressionProblem(MinedProblem):
     def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
         """Return standardised coefficients, and the sign of the weight behind them."""
         standardised = (events.targets[:, self.free.learned] - self.free.center) / self.free.spread
-        return _with_signs(standardised, events, has_signs=self.has_signs)
+        return with_signs(standardised, events, has_signs=self.has_signs)
 
     def model(self, fit: Fit) -> CoefficientModel:
         """Make a network that says the means."""
@@ -329,7 +320,7 @@ class SquareProblem(MinedProblem):
 
     def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
         """Return standardised coefficients, and the sign of the weight behind them."""
-        return _with_signs((events.targets - self.center) / self.spread, events, has_signs=self.has_signs)
+        return with_signs((events.targets - self.center) / self.spread, events, has_signs=self.has_signs)
 
     def model(self, fit: Fit) -> CoefficientModel:
         """Make a network that says the triangular root of the mean matrix."""
@@ -358,128 +349,6 @@ class SquareProblem(MinedProblem):
         ).to(fit.device)
 
 
-@dataclass(frozen=True)
-class PointsLsif(MinedProblem):
-    r"""LSIF of several samples over one reference.
-
-    Weights are in units of the sum of the reference's; functions are in units of $\sum |w_s| / \sum w_\mathrm{ref}$.
-    """
-
-    totals: FloatArray
-    """Sum of weights of each sample over that of the reference."""
-    scales: FloatArray
-    """Sum of absolute weights of each sample over the sum of the reference's weights."""
-    terms: AffineTerms
-
-    @property
-    def objective(self) -> Objective:
-        """LSIF of all samples."""
-        return PointsRegression(len(self.totals), self.has_signs)
-
-    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
-        """Return the number of the sample, and the sign of the weight."""
-        return _with_signs(events.targets[:, :1], events, has_signs=self.has_signs)
-
-    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
-        """Normalise the reference to one and each sample to its total in its own units."""
-        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
-        own = torch.from_numpy(events.weights).to(weights.device)
-        result = torch.zeros_like(weights)
-        for number in range(len(self.totals) + 1):
-            is_here = numbers == number
-            absolute = own[is_here].abs().sum()
-            if number == 0:  # |w| with the learned sign has the sum of the signed weights
-                result[:, is_here] = weights[:, is_here].abs() * (1.0 / (absolute * self.mean_asymmetry))
-            else:
-                result[:, is_here] = weights[:, is_here] * (1.0 / absolute)
-        return (result * len(events)).float()
-
-    def model(self, fit: Fit) -> CoefficientModel:
-        """Make a network that says the totals."""
-        start = (self.totals / self.scales).tolist() + ([self.start_log_odds] if self.has_signs else [])
-        network = fit.network(len(start), start=torch.tensor(start))
-        return RegressionModel(
-            fit.scaling,
-            network,
-            fit.n_members,
-            self.terms,
-            self.floor,
-            center=np.zeros(len(self.scales)),
-            spread=self.scales,
-            has_signs=self.has_signs,
-        ).to(fit.device)
-
-
-@dataclass(frozen=True)
-class PointsClasses(MinedProblem):
-    """One softmax over (sample, sign), all with absolute weights."""
-
-    scales: FloatArray
-    """Sum of absolute weights of each sample over the sum of the reference's absolute weights."""
-    shares: FloatArray
-    """Share of negative weights of each sample, by |w|."""
-    terms: AffineTerms
-
-    @cached_property
-    def classes(self) -> tuple[TargetClass, ...]:
-        """The classes that carry weight, the reference first."""
-        reference = [TargetClass(-1, 1)] + ([TargetClass(-1, -1)] if self.has_signs else [])
-        others = [
-            TargetClass(function, sign)
-            for function, negative in enumerate(self.shares)
-            for sign, share in ((1, 1.0 - negative), (-1, negative))
-            if share > 0
-        ]
-        return (*reference, *others)
-
-    @property
-    def objective(self) -> Objective:
-        """Cross-entropy."""
-        return MinedCrossEntropy()
-
-    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
-        """Return one for the class of the event, zero for the others."""
-        number = {part: index for index, part in enumerate(self.classes)}
-        result = np.zeros((len(events), len(self.classes)), dtype=np.float32)
-        functions = events.targets[:, 0].astype(np.int64) - 1
-        for part, index in number.items():
-            is_negative = events.weights < 0
-            has_other = part._replace(sign=-part.sign) in number
-            right_sign = (is_negative == (part.sign < 0)) if has_other else np.ones(len(events), dtype=bool)
-            result[(functions == part.function) & right_sign, index] = 1.0
-        return result
-
-    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
-        """Give the reference and each sample the same sum of absolute weights."""
-        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
-        own = torch.from_numpy(np.abs(events.weights)).to(weights.device)
-        result = torch.zeros_like(weights)
-        n_parts = len(self.scales) + 1
-        for number in range(n_parts):
-            is_here = numbers == number
-            result[:, is_here] = weights[:, is_here].abs() * (len(events) / n_parts / own[is_here].sum())
-        return result.float()
-
-    def model(self, fit: Fit) -> CoefficientModel:
-        """Make a network that says the shares."""
-        negative = 0.5 * (1.0 - self.mean_asymmetry)
-        start = [
-            (share if sign < 0 else 1.0 - share)
-            for (function, sign) in self.classes
-            for share in [negative if function < 0 else float(self.shares[function])]
-        ]
-        network = fit.network(len(start), start=torch.tensor(start).log())
-        return SignClassesModel(
-            fit.scaling,
-            network,
-            fit.n_members,
-            self.terms,
-            self.floor,
-            classes=self.classes,
-            scales=1.0 / self.scales,
-        ).to(fit.device)
-
-
 _NOT_POSITIVE = (
     "Got coefficients whose mean is that of a density which is negative at some parameter values; method='positive' has "
     "densities that are positive at all of them, and cannot represent this one. Use method='regression' or 'sign-resolved', "
@@ -502,7 +371,8 @@ def train_mined(fit: Fit, problem: MinedProblem) -> Trained:
     return Trained(cast(Any, model), *trained)
 
 
-def _with_signs(values: FloatArray, events: MinedEvents, *, has_signs: bool) -> npt.NDArray[np.float32]:
+def with_signs(values: FloatArray, events: MinedEvents, *, has_signs: bool) -> npt.NDArray[np.float32]:
+    """Put the sign of the weight behind the values, where the reference has both."""
     if has_signs:
         values = np.column_stack([values, np.where(events.weights < 0, -1.0, 1.0)])
     return np.ascontiguousarray(values, dtype=np.float32)

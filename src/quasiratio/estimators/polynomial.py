@@ -27,14 +27,15 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
 from quasiratio.estimators.mined import MinedDocument, MinedEstimator, MinedParameters, Rate, split_groups
 from quasiratio.estimators.mined_check import MinedCheck
-from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, PointsClasses, PointsLsif
+from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem
 from quasiratio.estimators.persistent import FittedDocument
+from quasiratio.estimators.points_problems import PointsClasses, PointsLsif
 from quasiratio.estimators.training_data import checked_features
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Document, Name, refuse_if
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
 from quasiratio.model_files.onnx_graph import OnnxGraph, add_std
-from quasiratio.ratios.polynomial import AffineTerms
+from quasiratio.ratios.coefficient_model import AffineTerms
 from quasiratio.sample import WeightedSample
 
 __all__ = ["PolynomialRatio"]
