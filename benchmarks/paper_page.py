@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
-from quasiratio.studies.engine.study_progress import duration_text
 
 from benchmarks.paper_contents import (
     CLOSED_FORM,
@@ -29,6 +28,7 @@ from benchmarks.paper_contents import (
     TEXT_NUMBERS,
 )
 from benchmarks.results import read_rows
+from quasiratio.progress import duration_text
 from quasiratio.studies.output.published_tables import (
     GG_HH,
     GG_HH_OBSERVABLES,
