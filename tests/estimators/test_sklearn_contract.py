@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError, QuasiratioWarning
-from quasiratio.estimators import RatioEstimator
+from quasiratio.estimators import RatioEstimator, SingleModelRatio
 from quasiratio.losses import Pare
 from quasiratio.registry import ESTIMATORS
 
@@ -41,6 +41,9 @@ EVERY: dict[str, Callable[[], Any]] = {
     for name in ESTIMATORS.methods()
 }
 every_estimator = pytest.mark.parametrize("kind", EVERY)
+every_single_model = pytest.mark.parametrize(
+    "kind", [name for name in EVERY if issubclass(ESTIMATORS[name], SingleModelRatio)]
+)
 
 
 class _AnyLabels(RatioEstimator):
@@ -211,7 +214,7 @@ def test_a_pipeline_with_a_scaler(kind: str) -> None:
     np.testing.assert_array_equal(ratios, alone.predict_ratio(StandardScaler().fit_transform(X)))
 
 
-@every_estimator
+@every_single_model
 def test_a_grid_search_with_signed_weights(kind: str) -> None:
     X, y, w = events()
     grid = GridSearchCV(EVERY[kind](), {"hidden_layers": [(4,), (8, 8)]}, cv=2)
@@ -280,7 +283,7 @@ def test_names_are_checked_at_prediction(container: str) -> None:
         estimator.predict_ratio(containers()["frame"].rename(columns={"pt": "eta"}))
 
 
-@every_estimator
+@every_single_model
 def test_a_pickle_predicts_the_same(kind: str) -> None:
     X, y, w = events()
     estimator = EVERY[kind]().set_params(n_members=2).fit(X, y, sample_weight=w)
