@@ -147,7 +147,7 @@ CASES = {
     "element too far": (
         sample("good.root", features=["jets[1]"]),
         "10000 of 20000 events",
-        "Select the events",
+        "select the events",
     ),
     "infinite feature": (
         sample("good.npz", features=["pt", "met"]),
