@@ -70,8 +70,8 @@ class JointRatio(MinedEstimator):
             joint_ratio: `(n,)` joint ratios of these events.
             sample_weight: Signed weights of the reference; those of a `WeightedSample`, else all one.
         """
-        method = self._checked_method(self.method, ("regression", "sign-resolved"))
-        self._learn(X, joint_ratio, sample_weight, method=method, terms=("joint ratio",))
+        method = self.checked_method(self.method, ("regression", "sign-resolved"))
+        self.learn(X, joint_ratio, sample_weight, method=method, terms=("joint ratio",))
         if self.normalize and not self.means_[0] > 0:
             msg = (
                 f"The joint ratios have the weighted mean {self.means_[0]:.6g}; expected a positive one, to normalise to. Use "

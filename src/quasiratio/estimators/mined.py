@@ -120,7 +120,7 @@ class MinedEstimator(NetworkEstimator):
     parameters_type: ClassVar[type[Document]] = MinedParameters
     fitted_type: ClassVar[type[FittedDocument]] = MinedDocument
 
-    def _checked_method(self, method: str, choices: Sequence[str]) -> str:
+    def checked_method(self, method: str, choices: Sequence[str]) -> str:
         for name, value, allowed in (
             ("method", method, choices),
             ("reference_density", self.reference_density, ("positive", "any")),
@@ -130,7 +130,7 @@ class MinedEstimator(NetworkEstimator):
                 raise InvalidInputError(msg)
         return method
 
-    def _learn(
+    def learn(
         self,
         X: Any,  # noqa: ANN401
         mined: npt.ArrayLike,
@@ -158,8 +158,8 @@ class MinedEstimator(NetworkEstimator):
         if problem is None:
             msg = f"Got coefficients that are all constant on the reference ({', '.join(terms)}); there is nothing to learn."
             raise InvalidInputError(msg)
-        self._train_problem(problem, training, held_out)
-        self._calibrate(features, coefficients, weights)
+        self.train_problem(problem, training, held_out)
+        self.calibrate(features, coefficients, weights)
         peak = self.history_.peak_fraction
         learned = self.model_.predict(aside.features).coefficients
         self.fit_check_: MinedCheck = check_mined(
@@ -183,7 +183,7 @@ class MinedEstimator(NetworkEstimator):
         varies = free.terms.matrix.any(axis=1)
         return SquareProblem(training.weights, is_positive, free, center, np.where(varies, spread, 1.0))
 
-    def _train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
+    def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
         fit = self.prepared_fit(training, held_out, self.seed_)
         best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
         if fit.trials and len(training) <= _MOST_LONG_EVENTS:
@@ -192,7 +192,7 @@ class MinedEstimator(NetworkEstimator):
         self.model_: CoefficientModel = cast(Any, best.model)
         self.history_: TrainingHistory = best.history
 
-    def _calibrate(
+    def calibrate(
         self, features: FeatureMatrix, coefficients: FloatArray | None, weights: FloatArray
     ) -> None:
         """Shift the functions so that their means over the reference are those of the coefficients.

@@ -128,7 +128,7 @@ class PolynomialRatio(MinedEstimator):
             sample_weight: Signed weights of the reference; those of a `WeightedSample`, else all one.
         """
         method = self._checked_polynomial_method()
-        self._learn(X, coefficients, sample_weight, method=method, terms=self.basis.terms)
+        self.learn(X, coefficients, sample_weight, method=method, terms=self.basis.terms)
         return self
 
     def _checked_polynomial_method(self) -> str:
@@ -136,7 +136,7 @@ class PolynomialRatio(MinedEstimator):
         if not isinstance(given, PolynomialBasis):
             msg = f"Got basis = {given!r}; expected a PolynomialBasis, such as PolynomialBasis(['C_H'], order=2)."
             raise InvalidInputError(msg)
-        method = self._checked_method(self.method, _METHODS)
+        method = self.checked_method(self.method, _METHODS)
         if method == "positive" and self.basis.order != 2:
             msg = (
                 f"Got method='positive' with a basis of order {self.basis.order}; expected order 2. A square is a polynomial of second "
@@ -207,10 +207,10 @@ class PolynomialRatio(MinedEstimator):
         rng = np.random.default_rng(self.seed_)
         parts = split_groups(2 * numbers + (weights < 0), (fraction,), rng)
         training, held_out = (events.select(part) for part in parts)
-        self._train_problem(_points_problem(self, method, training, all_samples, terms), training, held_out)
+        self.train_problem(_points_problem(self, method, training, all_samples, terms), training, held_out)
         self.means_, self.means_covariance_ = _rates_of_samples(all_samples, terms)
         is_reference = numbers == 0
-        self._calibrate(features[is_reference], np.empty(0), weights[is_reference])
+        self.calibrate(features[is_reference], np.empty(0), weights[is_reference])
         self.fit_check_: MinedCheck = MinedCheck(
             "unknown",
             0,
