@@ -121,6 +121,7 @@ class MinedEstimator(NetworkEstimator):
     fitted_type: ClassVar[type[FittedDocument]] = MinedDocument
 
     def checked_method(self, method: str, choices: Sequence[str]) -> str:
+        """Return the method, if it and the stated sign of the reference are known."""
         for name, value, allowed in (
             ("method", method, choices),
             ("reference_density", self.reference_density, ("positive", "any")),
@@ -184,6 +185,7 @@ class MinedEstimator(NetworkEstimator):
         return SquareProblem(training.weights, is_positive, free, center, np.where(varies, spread, 1.0))
 
     def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
+        """Train the networks of a problem: trials first, then longer while validation prefers it."""
         fit = self.prepared_fit(training, held_out, self.seed_)
         best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
         if fit.trials and len(training) <= _MOST_LONG_EVENTS:
