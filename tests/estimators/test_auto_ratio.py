@@ -31,12 +31,12 @@ QUICK: dict[str, Any] = {"max_steps": 20, "batch_size": 512, "hidden_layers": (1
 
 @pytest.fixture(scope="module")
 def validation(toy: Toy) -> Events:
-    return toy("signed", 5000, 1)
+    return toy("signed", 20_000, 1)
 
 
 @pytest.fixture(scope="module")
 def fitted(toy: Toy, validation: Events) -> AutoRatio:
-    features, labels, weights = toy("signed", 10_000, 0)
+    features, labels, weights = toy("signed", 20_000, 0)
     return AutoRatio(max_steps=200, batch_size=2048, random_state=0, verbose=False).fit(
         features, labels, sample_weight=weights, validation=validation
     )
@@ -108,8 +108,9 @@ def test_the_choice_is_whichever_has_the_lower_cross_validated_risk(fitted: Auto
         assert report.reason.startswith("the stack has a lower cross-validated risk")
         assert np.sum(weights != 0) == len(NAMES)
     else:
-        assert report.reason.startswith(f"{report.best} alone has a lower cross-validated risk")
-        assert weights.tolist() == [float(name == report.best) for name in NAMES]
+        chosen = NAMES[int(np.argmax(weights))]  # the first, unless another is better by two errors
+        assert report.reason.startswith(f"{chosen} alone has a lower cross-validated risk")
+        assert weights.tolist() == [float(name == chosen) for name in NAMES]
     assert report.best in report.reason
 
 

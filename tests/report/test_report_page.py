@@ -235,7 +235,7 @@ def test_refuses_what_it_cannot_show(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="Got the status 'great'; expected one of"):
         report(status="great")
     with pytest.raises(
-        InvalidInputError, match="Got str in the section 'S'; expected Text, Facts, Table or Picture"
+        InvalidInputError, match="Got str in the section 'S'; expected Text, Facts, Table, Picture or Link"
     ):
         Section("S", ["text"])  # type: ignore[list-item]
     with pytest.raises(InvalidInputError, match="expected one that exists"):

@@ -62,8 +62,12 @@ def training_section(model: EvaluatedModel) -> Section:
     blocks: list[Block] = []
     for title, history, networks in _histories(model.estimator):
         seconds = history.wall_clock
-        loss = float(np.nanmean(history.kept_loss))
-        caption = f"{history.n_steps} steps{f' in {seconds:.1f} s' if math.isfinite(seconds) else ''}; validation loss {loss:.5g} of the states that were kept, which diamonds mark."
+        kept = history.kept_loss[np.isfinite(history.kept_loss)]
+        caption = f"{history.n_steps} steps{f' in {seconds:.1f} s' if math.isfinite(seconds) else ''}; "
+        if len(kept):
+            caption += f"validation loss {kept.mean():.5g} of the states that were kept, which diamonds mark."
+        else:
+            caption += "the state before it was kept, as validation saw no better one."
         if history.diverged.any():
             caption += (
                 f" The risk of {int(history.diverged.sum())} of {len(history.diverged)} networks ran away."

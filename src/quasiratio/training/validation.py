@@ -18,7 +18,7 @@ __all__ = ["BestStates", "Verdict"]
 
 _CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
-_TIE_FRACTION = 5e-4
+_TIE_FRACTION, _TIE_EVENTS = 5e-4, 1e4
 _KEPT = ("states", "lowest_losses", "kept_losses", "risk", "epoch", "lowest_epoch", "done")
 
 
@@ -55,8 +55,9 @@ class BestStates:
 
     That is the state with the lowest validation risk or, with `prefer_latest`, the latest one that validation
     cannot tell from it: the difference of their risks is below two standard errors (of the paired
-    difference) and below 5e-4 of the risk. Later states of a decaying schedule have less noise, and at large
-    sizes the lowest of many nearly equal risks is the lowest by chance.
+    difference) and below 5e-4 of the risk (less with fewer than ten thousand validation events, where over-training
+    costs the ratio more than the risk shows). Later states of a decaying schedule have less noise, and at large sizes
+    the lowest of many nearly equal risks is the lowest by chance.
 
     With `improvement_errors` the state before the training is given up only for one whose risk is lower by more than so
     many standard errors of the paired difference.
@@ -91,7 +92,8 @@ class BestStates:
         if self.prefer_latest:
             difference = (verdict.losses - self.lowest_losses).double()
             error = difference.std(dim=1) / difference.shape[1] ** 0.5
-            tie = torch.minimum(_TIE_ERRORS * error, _TIE_FRACTION * self.risk.abs().clamp(min=1.0))
+            fraction = _TIE_FRACTION * min(1.0, difference.shape[1] / _TIE_EVENTS)
+            tie = torch.minimum(_TIE_ERRORS * error, fraction * self.risk.abs().clamp(min=1.0))
             kept = lower | ((risk - self.risk < tie) & ~self.done)
         self.lowest_losses = torch.where(lower[:, None], verdict.losses, self.lowest_losses)
         self.kept_losses = torch.where(kept[:, None], verdict.losses, self.kept_losses)
