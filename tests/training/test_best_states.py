@@ -12,13 +12,14 @@ from quasiratio.losses import Lsif
 from quasiratio.training import Batch, RatioObjective
 from quasiratio.training.validation import BestStates, Verdict
 
-N_EVENTS = 400
+N_EVENTS = 2000
+"""Of which a tie may take 1e-4 of the risk."""
 
 
-def verdict(*levels: float, noise: float = 0.0, seed: int = 0) -> Verdict:
+def verdict(*levels: float, noise: float = 0.0, seed: int = 0, n_events: int = N_EVENTS) -> Verdict:
     """Losses around one level per network; `noise` is the spread of the events' losses."""
     generator = torch.Generator().manual_seed(seed)
-    spread = torch.randn(len(levels), N_EVENTS, generator=generator)
+    spread = torch.randn(len(levels), n_events, generator=generator)
     spread = spread - spread.mean(dim=1, keepdim=True)
     losses = torch.tensor(levels)[:, None] + noise * spread
     return Verdict(losses, losses.double().mean(dim=1), torch.zeros(len(levels), dtype=torch.bool))
@@ -49,10 +50,12 @@ class Run:
         return [float(value) for value in values[:, 0]]
 
 
-def kept_after(*risks: float, noise: float = 0.0, prefer_latest: bool = True) -> float:
-    run = Run(verdict(5.0), prefer_latest=prefer_latest)
+def kept_after(
+    *risks: float, noise: float = 0.0, prefer_latest: bool = True, n_events: int = N_EVENTS
+) -> float:
+    run = Run(verdict(5.0, n_events=n_events), prefer_latest=prefer_latest)
     for epoch, risk in enumerate(risks):
-        run.add(verdict(risk, noise=noise, seed=epoch))
+        run.add(verdict(risk, noise=noise, seed=epoch, n_events=n_events))
     epoch = int(run.best.epoch[0])
     assert run.restored() == [epoch]
     return epoch
@@ -64,7 +67,7 @@ def test_the_lowest_risk_wins(prefer_latest: bool) -> None:
 
 
 def test_a_tie_keeps_the_latest_where_asked() -> None:
-    # Losses scatter by 1 between events: the error of a paired difference is about sqrt(2) / 20.
+    # Losses scatter by 1 between events: the error of a paired difference is about sqrt(2) / 45.
     risks = (1.0, 0.7, 0.70005, 0.70002)
     assert kept_after(*risks, noise=1.0, prefer_latest=True) == 3
     assert kept_after(*risks, noise=1.0, prefer_latest=False) == 1
@@ -79,10 +82,16 @@ def test_a_rise_beyond_a_ten_thousandth_keeps_the_earlier() -> None:
     assert kept_after(7.0, 7.0009, noise=1.0) == 0
 
 
+@pytest.mark.parametrize(("n_events", "tie"), [(600, 3e-5), (10_000, 5e-4), (20_000, 5e-4)])
+def test_a_tie_grows_with_the_validation_sample(n_events: int, tie: float) -> None:
+    assert kept_after(0.7, 0.7 + 0.9 * tie, noise=1.0, n_events=n_events) == 1
+    assert kept_after(0.7, 0.7 + 1.1 * tie, noise=1.0, n_events=n_events) == 0
+
+
 def test_a_significant_rise_keeps_the_earlier() -> None:
     """The same rise of 5e-5: two standard errors of the paired difference decide."""
     error = 5e-5
-    # The paired spread is sqrt(2) noise, and its error sqrt(2) noise / 20.
+    # The paired spread is sqrt(2) noise, and its error sqrt(2) noise / 45.
     for ratio, expected in ((1.5, 1), (3.0, 0)):
         noise = error / ratio * N_EVENTS**0.5 / 2**0.5
         assert kept_after(0.7, 0.7 + error, noise=noise) == expected
