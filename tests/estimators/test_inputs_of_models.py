@@ -137,7 +137,7 @@ def test_samples_frames_and_reweighters_with_fills(tmp_path: Path) -> None:
     model = qr.SignResolvedRatio(fill={"pt2": -1.0}, **SHORT)
     first = model.fit_samples(reference, target).predict_ratio(frame)
     samples = [qr.WeightedSample(one, fill={"pt2": -1.0}) for one in (reference, target)]
-    second = qr.SignResolvedRatio(**SHORT).fit_samples(*samples)
+    second = qr.SignResolvedRatio(**SHORT).fit_samples(samples[0], samples[1])
     assert np.array_equal(second.predict_ratio(frame), first)
     assert second.fill_ == {"pt2": -1.0}
     folds = qr.Reweighter(clone(model), n_folds=2).fit(reference, target)
@@ -166,7 +166,7 @@ def test_large_offsets_and_scales_keep_their_information(made: Any, tmp_path: Pa
     x = rng.normal(0.8 * y, 1.0)
     other = rng.normal(size=len(y))
     exact = np.exp(0.8 * x - 0.32)
-    settings = {"max_steps": 400, "random_state": 0, "verbose": False}
+    settings: dict[str, Any] = {"max_steps": 400, "random_state": 0, "verbose": False}
     X = np.column_stack([made(x), other])
     for model in (qr.SignResolvedRatio(**settings), qr.Reweighter(qr.DirectRatio(**settings), n_folds=2)):
         fit = model.fit(X, y) if isinstance(model, qr.SignResolvedRatio) else model.fit(X[y == 0], X[y == 1])

@@ -19,7 +19,7 @@ CASE = LatentAmplitudeCase()
 
 
 def _fitted(
-    method: str, case: LatentAmplitudeCase = CASE, n: int = 8000, **options: Any
+    method: Any, case: LatentAmplitudeCase = CASE, n: int = 8000, **options: Any
 ) -> qr.PolynomialRatio:
     events = case.sample(n, np.random.default_rng(1))
     model = qr.PolynomialRatio(case.basis, method=method, **(QUICK | options))
@@ -36,7 +36,7 @@ def test_events() -> np.ndarray:
     return CASE.sample(4000, np.random.default_rng(2)).features
 
 
-def _errors(model: qr.PolynomialRatio, X: np.ndarray, case: LatentAmplitudeCase = CASE) -> np.ndarray:
+def _errors(model: qr.PolynomialRatio, X: np.ndarray, case: LatentAmplitudeCase = CASE) -> Any:
     exact = case.exact_coefficients(X)
     return np.sqrt(np.mean((model.predict_coefficients(X) - exact) ** 2, axis=0)) / np.maximum(
         exact.std(axis=0), 0.1
@@ -44,7 +44,7 @@ def _errors(model: qr.PolynomialRatio, X: np.ndarray, case: LatentAmplitudeCase 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_closed_form_is_recovered(method: str, models: dict, test_events: np.ndarray) -> None:
+def test_the_closed_form_is_recovered(method: Any, models: dict[str, Any], test_events: np.ndarray) -> None:
     errors = _errors(models[method], test_events)
     assert errors[0] == 0  # the Standard Model's term is the reference
     assert errors.max() < 0.35
@@ -53,13 +53,15 @@ def test_the_closed_form_is_recovered(method: str, models: dict, test_events: np
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_reference_has_the_intensity_one_exactly(
-    method: str, models: dict, test_events: np.ndarray
+    method: Any, models: dict[str, Any], test_events: np.ndarray
 ) -> None:
     assert np.all(models[method].predict_intensity(test_events, [0.0, 0.0]) == 1.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_intensities_are_polynomials_and_ratios_have_the_mean_one(method: str, models: dict) -> None:
+def test_intensities_are_polynomials_and_ratios_have_the_mean_one(
+    method: Any, models: dict[str, Any]
+) -> None:
     """Laws: lambda = sum of P_k rho_k at one and at many points; E_ref[ratio] = 1 over the events of the fit."""
     model, events = models[method], CASE.sample(8000, np.random.default_rng(1))
     points = np.array([[0.3, -0.2], [-1.0, 0.5]])
@@ -74,7 +76,7 @@ def test_intensities_are_polynomials_and_ratios_have_the_mean_one(method: str, m
         assert intensity[0].mean() == pytest.approx(rate.value, rel=1e-9)
 
 
-def test_the_error_of_the_rate_is_that_of_the_mean(models: dict) -> None:
+def test_the_error_of_the_rate_is_that_of_the_mean(models: dict[str, Any]) -> None:
     events = CASE.sample(8000, np.random.default_rng(1))
     values = events.mined @ CASE.basis([0.4, 0.1])
     assert models["regression"].rate([0.4, 0.1]).error == pytest.approx(
@@ -82,7 +84,7 @@ def test_the_error_of_the_rate_is_that_of_the_mean(models: dict) -> None:
     )
 
 
-def test_positive_is_positive_everywhere(models: dict) -> None:
+def test_positive_is_positive_everywhere(models: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
     far = rng.normal(scale=20.0, size=(2000, 2))
     points = rng.normal(scale=3.0, size=(50, 2))
@@ -90,7 +92,7 @@ def test_positive_is_positive_everywhere(models: dict) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_signed_reference(method: str) -> None:
+def test_a_signed_reference(method: Any) -> None:
     case = LatentAmplitudeCase(negative=0.6)
     X = case.sample(4000, np.random.default_rng(2)).features
     signed = _fitted(method, case, n=20_000)
@@ -115,7 +117,7 @@ def test_another_reference_point_is_exact_as_well() -> None:
 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])
-def test_a_linear_truncation_is_learned_and_positive_refuses_it(method: str, test_events: np.ndarray) -> None:
+def test_a_linear_truncation_is_learned_and_positive_refuses_it(method: Any, test_events: np.ndarray) -> None:
     linear = LatentAmplitudeCase(linear=True)
     model = _fitted(method, linear)
     assert _errors(model, test_events, linear)[1:].max() < 0.2
@@ -152,7 +154,7 @@ def test_the_same_seed_gives_the_same_bits_and_a_clone_is_unfitted(test_events: 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])
 @pytest.mark.parametrize("negative", [0.0, 0.4])
-def test_points_from_separate_samples(method: str, negative: float, test_events: np.ndarray) -> None:
+def test_points_from_separate_samples(method: Any, negative: float, test_events: np.ndarray) -> None:
     """Samples at points, and interference alone, whose weights sum to zero."""
     case, rng = LatentAmplitudeCase(negative=negative), np.random.default_rng(5)
     basis = qr.PolynomialBasis(["a", "b"], order=1)
@@ -178,7 +180,7 @@ def test_points_from_separate_samples(method: str, negative: float, test_events:
 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])
-def test_the_joint_ratio(method: str) -> None:
+def test_the_joint_ratio(method: Any) -> None:
     case = LatentExponentialCase(slopes=(0.7, -0.7))
     events = case.sample(8000, np.random.default_rng(0))
     model = qr.JointRatio(method=method, n_members=2, **QUICK).fit(events.features, events.mined)
@@ -236,7 +238,7 @@ def test_bad_input_is_refused_with_numbers() -> None:
     with pytest.raises(InvalidInputError, match="sum to"):
         model.fit(events.features, events.mined, -np.ones(100))
     with pytest.raises(InvalidInputError, match="expected one of"):
-        qr.PolynomialRatio(CASE.basis, method="other").fit(events.features, events.mined)
+        qr.PolynomialRatio(CASE.basis, method="other").fit(events.features, events.mined)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="PolynomialBasis"):
         qr.PolynomialRatio("C_H").fit(events.features, events.mined)
     with pytest.raises(InvalidInputError, match="expected a positive one"):

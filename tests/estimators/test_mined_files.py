@@ -71,7 +71,7 @@ def test_onnx_takes_the_parameters(fitted: tuple[qr.PolynomialRatio, np.ndarray]
 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])
-def test_joint_ratios_in_files(method: str, tmp_path: Path) -> None:
+def test_joint_ratios_in_files(method: Any, tmp_path: Path) -> None:
     case = LatentExponentialCase(slopes=(0.7, -0.7))
     events = case.sample(3000, np.random.default_rng(0))
     model = qr.JointRatio(method=method, n_members=2, **QUICK).fit(events.features, events.mined)

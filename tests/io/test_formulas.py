@@ -90,7 +90,7 @@ def test_functions(text: str, expected: list[float]) -> None:
 
 
 def test_names_patterns_columns_and_formulas(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", a=[1.0, 2.0], b=[3.0, 4.0], **{"odd name": [1.0, 1.0]})
+    np.savez(tmp_path / "a.npz", a=[1.0, 2.0], b=[3.0, 4.0], **{"odd name": [1.0, 1.0]})  # type: ignore[arg-type]
     table = open_table(tmp_path / "a.npz")
     entries = ["a*b", "x=a/b", "odd*", "`odd name` + a", "b"]
     features = parse_features(entries, [table])

@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,8 @@ def test_a_study_is_one_folder(new_study: str) -> None:
     assert study_names()[-1] == new_study
     assert study_by_name(new_study).question == "What are squares?"
     found = study_by_name(new_study)
-    assert found.present(
-        {}, [row for task in found.tasks({"seeds": 2}) for row in found.compute(task.arguments)]
-    )
+    rows = [row for task in found.tasks({"seeds": 2}) for row in found.compute(dict(task.arguments))]
+    assert found.present({}, rows) is not None
     assert study_names()[:-1] == ["signed-gaussians", "loss-landscapes", "weight-variance", "smeft-hh"]
 
 
@@ -132,7 +132,7 @@ def test_what_was_missing_is_resumed_and_what_is_there_is_not_computed_again(
 @pytest.mark.parametrize(
     ("options", "match"), [({"methods": ["mlp"]}, "methods"), ({"seeds": 0}, "at least 1")]
 )
-def test_what_belongs_to_one_study_is_refused(tmp_path: Path, options: dict, match: str) -> None:
+def test_what_belongs_to_one_study_is_refused(tmp_path: Path, options: dict[str, Any], match: str) -> None:
     chosen = StudyOptions(preset="smoke", jobs=1, **options)
     with pytest.raises(InvalidInputError, match=match):
         conduct_all_studies(tmp_path / "out", chosen, command="", say=print)

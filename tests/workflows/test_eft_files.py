@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +35,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("eft")
     events = CASE.sample(6000, np.random.default_rng(0))
     weights = 2.0 * events.mined @ CASE.basis(POINTS).T
-    columns = {"x": events.features[:, 0], "noise": events.features[:, 1]}
-    named = dict(zip(NAMES, weights.T, strict=True))
+    columns: dict[str, Any] = {"x": events.features[:, 0], "noise": events.features[:, 1]}
+    named: dict[str, Any] = dict(zip(NAMES, weights.T, strict=True))
     np.savez(directory / "named.npz", **columns, **named)
-    ready = {f"c{k}": events.mined[:, k] for k in range(6)}
+    ready: dict[str, Any] = {f"c{k}": events.mined[:, k] for k in range(6)}
     np.savez(directory / "ready.npz", **columns, **ready, w=np.full(6000, 2.0))
     (directory / "points.yaml").write_text(YAML)
     uproot = pytest.importorskip("uproot")
