@@ -149,7 +149,14 @@ def trusted() -> str:
         ]
         for (name, size, method), rows in groups.items()
     ]
-    header = ["problem", "events per class", "method", "error of each seed", "smallest effective size", "reach"]
+    header = [
+        "problem",
+        "events per class",
+        "method",
+        "error of each seed",
+        "smallest effective size",
+        "reach",
+    ]
     return _table(header, body)
 
 

@@ -25,15 +25,15 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.solved_weights import SolvedWeights, require_finite_weights, require_reference
 
-__all__ = ["PolynomialBasis", "SolvedWeights"]
+__all__ = ["PolynomialBasis"]
 
 FloatArray = npt.NDArray[np.float64]
 Theta = npt.ArrayLike | Mapping[str, float]
 
 _RANK_TOLERANCE = 1e-10
-_SMALL_REFERENCE = 1e-6
-_SHOWN_EVENTS, _SHOWN_DIRECTIONS = 5, 4
+_SHOWN_DIRECTIONS = 4
 _CHUNK = 2**16
 
 
@@ -204,7 +204,7 @@ class PolynomialBasis:
                 "column per point, in the order of the points."
             )
             raise InvalidInputError(msg)
-        _require_finite_weights(matrix)
+        require_finite_weights(matrix)
         scale = np.abs(design).max(axis=0)
         inverse = np.linalg.pinv(design / scale) / scale[:, None]
         n_events = len(matrix)
@@ -334,86 +334,6 @@ class PolynomialBasis:
             )
             raise InvalidInputError(msg)
         return given
-
-
-@dataclass(frozen=True, eq=False)
-class SolvedWeights:
-    r"""Coefficients of each event, and how well the weights determine them.
-
-    Attributes:
-        coefficients: $c_k$ of each event, `(n, n_terms)`, relative to the weight of the reference.
-        reference_weights: $w_\mathrm{ref}$ of each event: the `sample_weight` that belongs to the coefficients.
-        residual: Per event, the largest $|w_p - \hat w_p|$ over the largest $|w_p|$; zero up to rounding where there are as
-            many points as terms.
-        condition_number: Of the matrix $P_k(\theta_p)$ with its columns scaled to a largest entry of one: by how much
-            relative errors of weights may grow in the coefficients.
-        rank: Terms that the points determine: all of them.
-        inverse: $(n_\mathrm{terms}, p)$ pseudo-inverse that turned weights into coefficients.
-        reference_row: The same for the weight of the reference, `(p,)`; zero where that was given.
-        points: The points.
-    """
-
-    coefficients: FloatArray
-    reference_weights: FloatArray
-    residual: FloatArray
-    condition_number: float
-    rank: int
-    inverse: FloatArray
-    reference_row: FloatArray
-    points: FloatArray
-
-    def rounding_error(self, weights: npt.ArrayLike, bits: int = 14) -> FloatArray:
-        r"""Return the standard error of each coefficient, `(n, n_terms)`, where weights were stored with few bits.
-
-        A mantissa of $b$ bits is uniformly off by up to $2^{-b-1}$ of the weight (3e-5 for the 14 bits of nanoAOD).
-
-        Args:
-            weights: The weights that were solved.
-            bits: Bits of their mantissa.
-        """
-        squares = np.square(np.asarray(weights, dtype=np.float64))
-        error = 2.0 ** (-bits - 1) / 3.0**0.5
-        own, shared = squares @ np.square(self.inverse).T, squares @ (self.inverse * self.reference_row).T
-        of_reference = (squares @ np.square(self.reference_row))[:, None]
-        variance = own - 2.0 * self.coefficients * shared + np.square(self.coefficients) * of_reference
-        result: FloatArray = (
-            error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights)[:, None]
-        )
-        return result
-
-
-def require_reference(reference: FloatArray, largest: FloatArray, *, name: str) -> None:
-    """Raise where the weight of the reference vanishes beside the other weights of an event.
-
-    Args:
-        reference: Weight of the reference, per event.
-        largest: Largest absolute weight of the event.
-        name: What the reference is called in the message.
-    """
-    vanishing = np.flatnonzero(np.abs(reference) <= _SMALL_REFERENCE * largest)
-    if len(vanishing):
-        n_empty = int(np.sum(largest[vanishing] == 0))
-        shown = ", ".join(str(number) for number in vanishing[:_SHOWN_EVENTS])
-        why = f" ({n_empty} of them have no weight at all)" if n_empty else ""
-        msg = (
-            f"Got {len(vanishing)} of {len(reference)} events{why} whose weight of the reference {name} is below "
-            f"{_SMALL_REFERENCE:g} of their largest weight, such as number {shown}; expected a reference that covers all "
-            "points. Choose another reference point, or leave these events out knowing what is lost."
-        )
-        raise InvalidInputError(msg)
-
-
-def _require_finite_weights(weights: npt.NDArray[Any]) -> None:
-    bad = np.zeros(len(weights), dtype=bool)
-    for start in range(0, len(weights), _CHUNK):
-        bad[start : start + _CHUNK] = ~np.isfinite(weights[start : start + _CHUNK]).all(axis=1)
-    if bad.any():
-        shown = ", ".join(str(number) for number in np.flatnonzero(bad)[:_SHOWN_EVENTS])
-        msg = (
-            f"Got {int(bad.sum())} of {len(weights)} events with a weight that is not a finite number, such as number {shown}; "
-            "expected finite weights. Leave these events out knowing what is lost; nothing is filled in."
-        )
-        raise InvalidInputError(msg)
 
 
 def _reduced_rows(rows: FloatArray) -> FloatArray:

@@ -27,22 +27,20 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
 from quasiratio.estimators.mined import MinedDocument, MinedEstimator, MinedParameters, Rate, split_groups
 from quasiratio.estimators.mined_check import MinedCheck
-from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem
+from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
-from quasiratio.estimators.points_problems import PointsClasses, PointsLsif
+from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
 from quasiratio.estimators.training_data import checked_features
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Document, Name, refuse_if
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
 from quasiratio.model_files.onnx_graph import OnnxGraph, add_std
-from quasiratio.ratios.coefficient_model import AffineTerms
 from quasiratio.sample import WeightedSample
 
 __all__ = ["PolynomialRatio"]
 
 FloatArray = npt.NDArray[np.float64]
 _METHODS = ("regression", "sign-resolved", "positive")
-_RANK_TOLERANCE = 1e-9
 
 
 _MEANINGS = {
@@ -187,7 +185,7 @@ class PolynomialRatio(MinedEstimator):
                 )
                 raise InvalidInputError(msg)
         all_samples[0].require_positive_sum("reference")
-        terms = _solved_mixing(self.basis, mixing, len(samples), reference_mixing)
+        terms = solved_mixing(self.basis, mixing, len(samples), reference_mixing)
         stacked = WeightedSample.adopt(
             np.concatenate([sample.features for sample in all_samples]),
             np.concatenate([sample.weights for sample in all_samples]),
@@ -207,8 +205,11 @@ class PolynomialRatio(MinedEstimator):
         rng = np.random.default_rng(self.seed_)
         parts = split_groups(2 * numbers + (weights < 0), (fraction,), rng)
         training, held_out = (events.select(part) for part in parts)
-        self.train_problem(_points_problem(self, method, training, all_samples, terms), training, held_out)
-        self.means_, self.means_covariance_ = _rates_of_samples(all_samples, terms)
+        problem = points_problem(
+            method, training, all_samples, terms, is_positive=self.reference_density == "positive"
+        )
+        self.train_problem(problem, training, held_out)
+        self.means_, self.means_covariance_ = rates_of_samples(all_samples, terms)
         is_reference = numbers == 0
         self.calibrate(features[is_reference], np.empty(0), weights[is_reference])
         self.fit_check_: MinedCheck = MinedCheck(
@@ -367,74 +368,3 @@ def _add_monomials(graph: OnnxGraph, theta: str, basis: PolynomialBasis) -> str:
             "Mul", product, graph.add("Gather", extended, np.ascontiguousarray(column), axis=1)
         )
     return product
-
-
-def _solved_mixing(
-    basis: PolynomialBasis, mixing: npt.ArrayLike, n_samples: int, reference_mixing: npt.ArrayLike | None
-) -> AffineTerms:
-    """Solve for the terms: rho = A f + b, with the relation of the reference imposed."""
-    rows = np.asarray(mixing, dtype=np.float64)
-    if rows.shape != (n_samples, basis.n_terms) or not np.all(np.isfinite(rows)):
-        msg = (
-            f"Got a mixing of the shape {rows.shape} for {n_samples} samples; expected one row per sample and one finite number for each "
-            f"of the {basis.n_terms} terms."
-        )
-        raise InvalidInputError(msg)
-    particular, null = np.zeros(basis.n_terms), np.eye(basis.n_terms)
-    if reference_mixing is not None:
-        row = np.asarray(reference_mixing, dtype=np.float64)
-        if row.shape != (basis.n_terms,) or not row.any():
-            msg = f"Got a reference_mixing of the shape {row.shape}; expected {basis.n_terms} numbers, not all zero."
-            raise InvalidInputError(msg)
-        particular = row / (row @ row)
-        null = np.linalg.svd(row[None])[2][1:].T
-    system = rows @ null
-    scale = np.abs(system).max(axis=0)
-    singular = np.linalg.svd(system / np.where(scale > 0, scale, 1.0), compute_uv=False)
-    rank = int(np.sum(singular > _RANK_TOLERANCE * max(float(singular.max(initial=0.0)), 1e-300)))
-    if rank < null.shape[1]:
-        unknown = np.linalg.svd(system)[2][-1] @ null.T
-        shown = " + ".join(f"{v:.3g}*{t}" for v, t in zip(unknown, basis.terms, strict=True) if abs(v) > 1e-6)
-        advice = (
-            ""
-            if reference_mixing is not None
-            else ", or give reference_mixing where the reference is itself a mixture"
-        )
-        msg = (
-            f"Got {n_samples} samples, which determine {rank} of the {null.shape[1]} unknown combinations of terms; expected all. Nothing is "
-            f"known of the direction {shown.replace('+ -', '- ')}. Add samples where it contributes{advice}."
-        )
-        raise InvalidInputError(msg)
-    inverse = null @ np.linalg.pinv(system)
-    return AffineTerms(inverse, particular - inverse @ (rows @ particular))
-
-
-def _points_problem(
-    estimator: PolynomialRatio,
-    method: str,
-    training: MinedEvents,
-    samples: Sequence[WeightedSample],
-    terms: AffineTerms,
-) -> MinedProblem:
-    reference = training.weights[training.targets[:, 0] == 0]
-    is_positive = estimator.reference_density == "positive"
-    totals = np.array([sample.sum_of_weights for sample in samples])
-    absolute = np.array([float(np.abs(sample.weights).sum()) for sample in samples])
-    if np.any(absolute == 0):
-        msg = f"Got no weight in sample {int(np.argmin(absolute))}; expected events with weights. Leave it out of the samples."
-        raise InvalidInputError(msg)
-    if method == "regression":
-        return PointsLsif(reference, is_positive, totals[1:] / totals[0], absolute[1:] / totals[0], terms)
-    negative = 0.5 * (1.0 - totals / absolute)
-    return PointsClasses(
-        reference, is_positive, absolute[1:] / absolute[0], np.clip(negative[1:], 0.0, 1.0), terms
-    )
-
-
-def _rates_of_samples(samples: Sequence[WeightedSample], terms: AffineTerms) -> tuple[FloatArray, FloatArray]:
-    """Return the rates of the terms from the sums of weights, and their covariance."""
-    total = samples[0].sum_of_weights
-    rates = np.array([sample.sum_of_weights for sample in samples[1:]]) / total
-    variances = np.array([float(np.square(sample.weights).sum()) for sample in samples]) / total**2
-    covariance = np.diag(variances[1:]) + variances[0] * np.outer(rates, rates)
-    return terms.matrix @ rates + terms.offset, terms.matrix @ covariance @ terms.matrix.T

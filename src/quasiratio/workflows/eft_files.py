@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.basis import PolynomialBasis, SolvedWeights
+from quasiratio.basis import PolynomialBasis
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.io import Table, default_features, open_table, parse_expression, read_sample, resolve_features
@@ -18,6 +18,7 @@ from quasiratio.io.weight_points import WeightPoints, points_of_names, read_poin
 from quasiratio.io.weight_vectors import read_weight_vectors
 from quasiratio.metrics import closure
 from quasiratio.sample import WeightedSample
+from quasiratio.solved_weights import SolvedWeights
 from quasiratio.workflows.sample_files import Files
 
 __all__ = [
