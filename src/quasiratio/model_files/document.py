@@ -109,16 +109,21 @@ def by_kind(find: Callable[[str], type[Document]], *, optional: bool = False) ->
             expected = find(kind)
         except InvalidInputError as error:
             code, complaint = "kind", "{reason}"
-            raise PydanticCustomError(code, complaint, {"reason": str(error)}) from None
+            raise PydanticCustomError(code, complaint, {"reason": _encodable(str(error))}) from None
         if isinstance(value, expected):
             return value
         try:
             return expected.model_validate(value)
         except ValidationError as error:
             code, complaint = "part", "{detail}"
-            raise PydanticCustomError(code, complaint, {"detail": _first_complaint(error)}) from None
+            raise PydanticCustomError(code, complaint, {"detail": _encodable(_first_complaint(error))}) from None
 
     return PlainValidator(validated)
+
+
+def _encodable(text: str) -> str:
+    """Return a text that pydantic can write: half a surrogate pair, which JSON can hold, cannot be encoded."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def refuse_if(is_wrong: bool, complaint: str) -> None:
