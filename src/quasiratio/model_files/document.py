@@ -116,7 +116,9 @@ def by_kind(find: Callable[[str], type[Document]], *, optional: bool = False) ->
             return expected.model_validate(value)
         except ValidationError as error:
             code, complaint = "part", "{detail}"
-            raise PydanticCustomError(code, complaint, {"detail": _encodable(_first_complaint(error))}) from None
+            raise PydanticCustomError(
+                code, complaint, {"detail": _encodable(_first_complaint(error))}
+            ) from None
 
     return PlainValidator(validated)
 
