@@ -24,6 +24,7 @@ from quasiratio.columns import (
     columns_to_matrix,
     filled,
     require_finite_columns,
+    require_usable_scale,
 )
 from quasiratio.errors import InvalidInputError
 
@@ -123,6 +124,7 @@ class WeightedSample:
                 "per event. Build WeightedSample(features, weights, names), which converts them."
             )
             raise InvalidInputError(msg)
+        require_usable_scale(weights)
         sample = object.__new__(cls)
         sample._set(features, weights, checked, fill or {})
         return sample
@@ -232,6 +234,7 @@ def effective_size(weights: npt.NDArray[np.float64]) -> float:
         >>> effective_size(np.array([1.0, 1.0, -1.0]))
         0.3333333333333333
     """
-    with np.errstate(over="ignore"):
-        sum_of_squares = float(np.square(weights).sum())
-        return float(np.square(weights.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0
+    # In units of a power of two, so that no square is too large or too small, and no digit is lost.
+    scaled = np.ldexp(weights, -np.frexp(np.abs(weights).max(initial=0.0))[1])
+    sum_of_squares = float(np.square(scaled).sum())
+    return float(np.square(scaled.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0

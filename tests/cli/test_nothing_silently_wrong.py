@@ -78,6 +78,7 @@ class Case:
 
 CASES = [
     # outputs: one rule for all commands
+    Case("the state of a fit among files of the user", FIT, "'thesis.tex'", text("new.partial/thesis.tex")),
     *[
         Case(f"{arguments[0]} to nothing", replaced(arguments, ""), "Got an empty output|Got --output ")
         for arguments in (FIT, EVALUATE, APPLY, POSITIVE, GENERATE, STUDY, DEMO, EXPORT)
@@ -126,6 +127,11 @@ CASES = [
             ["inspect", "reference.npz", "target.npz"],
             ["fit", "reference.npz", "target.npz", "-o", "new"],
         )
+    ],
+    *[
+        Case(f"{command[0]} with weights of {scale}", [*command, "--weight", f"w*{scale}"], f"w\\*{scale}' whose largest")
+        for scale in ("1e300", "1e-200")
+        for command in (FIT, POSITIVE, EVALUATE, ["inspect", "reference.npz", "target.npz"])
     ],
     Case("a hash in a weight", ["inspect", "reference.npz", "--weight", "w#up"], "'#' may stand in names in backticks"),
     Case("a long formula", ["inspect", "reference.npz", "--weight", "w+" * 1500], r"w\.\.\.w|\.\.\."),
@@ -254,6 +260,15 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=100)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("scale", ["1", "1e300", "1e-200"])
+def test_the_effective_size_of_applied_weights_has_no_scale(workspace: Path, scale: str) -> None:
+    result = CliRunner().invoke(app, [*APPLY, "--weight", f"w*{scale}"], catch_exceptions=False)
+    assert result.exit_code == 0
+    sizes = next(line for line in result.output.splitlines() if "effective size" in line)
+    w = np.load("reference.npz")["w"]
+    assert float(sizes.split()[2]) == pytest.approx(w.sum() ** 2 / (w @ w), rel=1e-4)
 
 
 def test_numpy_is_silent_before_our_sentence(workspace: Path) -> None:
