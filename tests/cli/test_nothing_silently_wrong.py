@@ -138,8 +138,13 @@ CASES = [
     # devices and sizes
     *[
         Case(f"device {name}", [*FIT, "--device", name], f"Got the device '{name}'")
-        for name in ("meta", "privateuseone", "mps", "mkldnn", "cuda:99", "fpga", "cpu:x")
+        for name in ("meta", "privateuseone", "mps", "mkldnn", "cuda:99", "fpga", "cpu:x", "cpu:7")
     ],
+    Case("a device before any file", [*FIT, "--device", "cpu:7", "--features", "pt", "--tree", "none"], "Got the device 'cpu:7'", lambda here: (here / "target.npz").unlink()),
+    Case("too many threads", [*FIT, "--threads", "100000"], "Got --threads 100000; expected .* at most 1,024"),
+    Case("a large batch", [*FIT, "--batch-size", "100000000000"], "at most 100,000,000"),
+    Case("wide layers", [*FIT, "--hidden-layers", "200000,200000"], "from 1 to 100,000"),
+    Case("a fast rate", [*FIT, "--learning-rate", "1e9"], "at most 1000"),
     Case("a network beyond memory", [*FIT, "--hidden-layers", "100000,100000,100000"], "hidden_layers"),
     Case("a network beyond numbers", [*FIT, "--hidden-layers", "9999999999,9999999999"], "--hidden-layers"),
 ]  # fmt: skip
