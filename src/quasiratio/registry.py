@@ -16,11 +16,12 @@ imports what the file says.
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, PluginWarning
 from quasiratio.wording import shortened
 
 __all__ = [
@@ -63,24 +64,42 @@ class Registry(Mapping[str, Any]):
         self._registered: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[str]:
-        yield from {**self.built_in, **_offered(self.group), **self._registered}
+        yield from self._targets()
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.built_in or name in self._registered or name in _offered(self.group)
+        return name in self._targets()
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - what was registered
         if name in self.built_in:
             return _imported(self.built_in[name])
-        if name in self._registered:
-            given = self._registered[name]
-        elif name in _offered(self.group):
-            given = _offered(self.group)[name]
-        else:
-            raise KeyError(name)
-        return _imported(given) if isinstance(given, str) else given
+        given = self._targets()[name]
+        if not isinstance(given, str):
+            return given
+        try:
+            return _imported(given)
+        except Exception as error:
+            msg = (
+                f"Got the {self.what} {name!r}, which stands for {given!r} and cannot be imported ({_reason(error)}); "
+                "expected 'module:object' of a module that Python finds. Mend or remove the package that offers it."
+            )
+            raise InvalidInputError(msg) from error
+
+    def _targets(self) -> dict[str, Any]:
+        """Return everything by name: ours, what packages offer and what was registered; nobody replaces ours."""
+        found: dict[str, Any] = dict(self.built_in)
+        for name, target in _offered(self.group).items():
+            clash = self._clash(found, name, target)
+            if clash:
+                _left_out(f"Left out the {self.what} {name!r} that a package offers as {target!r}: {clash}.")
+            else:
+                found[name] = target
+        return {**found, **self._registered}
+
+    def _clash(self, found: Mapping[str, Any], name: str, _target: str) -> str:
+        return f"the name {name!r} is taken" if name in found else ""
 
     def require(self, name: str) -> Any:  # noqa: ANN401
         """Return what has this name, or raise with the names there are."""
@@ -113,8 +132,11 @@ class Registry(Mapping[str, Any]):
             >>> Registry("loss", "quasiratio.doctest", {"own": "my_losses:Own"}).class_names()
             {'Own': 'own'}
         """
-        targets = {**self.built_in, **_offered(self.group), **self._registered}
-        return {_class_name(target): name for name, target in targets.items()}
+        return {_class_name(target): name for name, target in self._targets().items()}
+
+    def built_in_classes(self) -> list[str]:
+        """Return the names of our own classes."""
+        return [_class_name(home) for home in self.built_in.values()]
 
     def home(self, class_name: str) -> str | None:
         """Return `"module:object"` of one of ours by the name of its class."""
@@ -134,10 +156,29 @@ def _class_name(target: Any) -> str:  # noqa: ANN401 - "module:object", or the o
 
 @cache
 def _offered(group: str) -> dict[str, str]:
-    """Return the entry points of installed packages."""
+    """Return the entry points of installed packages; of several with one name the first."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and seldom needed
 
-    return {point.name: point.value for point in entry_points(group=group)}
+    found: dict[str, str] = {}
+    for point in entry_points(group=group):
+        if found.setdefault(point.name, point.value) != point.value:
+            _left_out(
+                f"Left out {point.value!r}, which a package offers as {point.name!r} in {group}: the name is that of "
+                f"{found[point.name]!r}."
+            )
+    return found
+
+
+@cache
+def _left_out(sentence: str) -> None:
+    """Warn, once in a process."""
+    warnings.warn(f"{sentence} Remove the package, or ask for another name.", PluginWarning, stacklevel=5)
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    text = shortened(lines[0].rstrip(".")) if lines else ""
+    return text if isinstance(error, ImportError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 @cache
@@ -156,6 +197,13 @@ class EstimatorRegistry(Registry):
         super().__init__(what, group, built_in)
         self.other_fits = set(other_fits)
         """Names of those whose `fit` takes something else than the events of two classes."""
+
+    def _clash(self, found: Mapping[str, Any], name: str, target: str) -> str:
+        taken = {_class_name(other): its_name for its_name, other in found.items()}
+        kind = _class_name(target)
+        if kind in taken:
+            return f"model files call {taken[kind]!r} by the name of its class, {kind}"
+        return super()._clash(found, name, target)
 
     def remove(self, name: str) -> None:
         """Forget what was registered by a call."""
@@ -339,11 +387,17 @@ def load_plugins(modules: Sequence[str]) -> None:
         quasiratio.errors.InvalidInputError: Got the plugin 'quasiratio_plugin_that_is_not_there', which cannot be ...
     """
     for module in modules:
+        if not all(part.isidentifier() for part in module.split(".")):
+            msg = f"Got the plugin {module!r}; expected the name of a module, such as my_losses or my_package.losses."
+            raise InvalidInputError(msg)
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except Exception as error:
+            fix = (
+                "Install it, or set PYTHONPATH." if isinstance(error, ImportError) else "Correct the module."
+            )
             msg = (
-                f"Got the plugin {module!r}, which cannot be imported ({error}); expected the name of a module that Python "
-                "finds. Install it, or set PYTHONPATH."
+                f"Got the plugin {module!r}, which cannot be imported ({_reason(error)}); expected a module that Python finds "
+                f"and that registers what is yours. {fix}"
             )
             raise InvalidInputError(msg) from error
