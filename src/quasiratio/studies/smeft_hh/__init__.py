@@ -12,7 +12,7 @@ from typing import Any
 
 from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.output.published_tables import GG_HH_SIZES
-from quasiratio.studies.ratio_methods import METHOD_LABELS, families
+from quasiratio.studies.ratio_methods import METHOD_LABELS, PUBLISHED_METHODS, families
 
 __all__ = ["STUDY"]
 
@@ -25,6 +25,7 @@ _PUBLISHED_TRAINING = {
     "periodic": [],
     "reference_density": "any",
     "target_density": "any",
+    "on_divergence": "ignore",
 }
 _PUBLISHED_MLP = {"hidden_layers": [128, 256, 128], "learning_rate": 1e-4, "batch_size": 64, "patience": 20}
 _PUBLISHED_SUB_RATIO = {
@@ -33,6 +34,7 @@ _PUBLISHED_SUB_RATIO = {
     "batch_size": 128,
     "patience": 15,
 }
+_PUBLISHED_TUNING = {"learning_rate": 1e-4, "batch_size": 512, "patience": 10}
 
 
 def _tasks(settings: Settings) -> Sequence[Task]:
@@ -63,6 +65,7 @@ def _parameters(settings: Settings) -> dict[str, dict[str, Any]]:
     return {
         "direct": _PUBLISHED_TRAINING | _PUBLISHED_MLP | own,
         "rosmm": _PUBLISHED_TRAINING | _PUBLISHED_SUB_RATIO | {"balanced_draw": True} | own,
+        "tuning": _PUBLISHED_TUNING,
     }
 
 
@@ -119,6 +122,7 @@ STUDY = Study(
     tasks=_tasks,
     compute=_compute,
     present=_present,
+    published_methods=PUBLISHED_METHODS,
     methods=tuple(name for name in METHOD_LABELS if name != "exact"),
     uses_directory=True,
 )
