@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quasiratio.estimators.auto import AutoRatio
     from quasiratio.estimators.direct import DirectRatio
     from quasiratio.estimators.joint import JointRatio
-    from quasiratio.estimators.model_files import load
+    from quasiratio.estimators.loading import load
     from quasiratio.estimators.polynomial import PolynomialRatio
     from quasiratio.estimators.positive import PositiveReweighter
     from quasiratio.estimators.reweighter import Reweighter
@@ -63,7 +63,7 @@ __all__ = [
 _HOMES = {
     "PolynomialBasis": "quasiratio.basis",
     "WeightedSample": "quasiratio.sample",
-    "load": "quasiratio.estimators.model_files",
+    "load": "quasiratio.estimators.loading",
 }
 _SUBPACKAGES = {"distributions", "io", "losses", "metrics", "plots", "report", "workflows"}
 

@@ -1,11 +1,12 @@
-"""What can be chosen by name: estimators, losses and activations, ours and yours.
+"""What can be chosen by name: estimators, losses, activations and file formats, ours and yours.
 
 Each registry maps a name to `"module:object"`, so that listing names, as `quasiratio --help` does, loads nothing heavy.
 Three ways lead in, and what came in one of them works everywhere a name does, in Python, in configuration files and in
 model files:
 
 - a call, such as `qr.register_estimator("mine", MyRatio)`;
-- an entry point of an installed package, in the group `quasiratio.estimators`, `.losses` or `.activations`;
+- an entry point of an installed package, in the group `quasiratio.estimators`, `.losses`, `.activations` or
+  `.formats`;
 - `plugins:` in a configuration file, a list of modules that make such calls when they are imported (`load_plugins`).
 
 A model file names its estimator and its losses. These names are looked up here and nowhere else: reading a file never
@@ -25,12 +26,15 @@ from quasiratio.wording import shortened
 __all__ = [
     "ACTIVATIONS",
     "ESTIMATORS",
+    "FORMATS",
     "LOSSES",
     "EstimatorRegistry",
+    "FormatRegistry",
     "Registry",
     "load_plugins",
     "register_activation",
     "register_estimator",
+    "register_format",
     "register_loss",
 ]
 
@@ -180,6 +184,31 @@ class EstimatorRegistry(Registry):
         return self[known[class_name]]
 
 
+class FormatRegistry(Registry):
+    """File formats by their suffix."""
+
+    def suffix_names(self) -> str:
+        """Return the suffixes as a sentence has them.
+
+        Example:
+            >>> FORMATS.suffix_names()
+            '.root, .parquet or .npz'
+        """
+        *others, last = self
+        return f"{', '.join(others)} or {last}"
+
+    def split_tree(self, text: str) -> tuple[str, str | None]:
+        """Split `file.root:tree` at the colon after the suffix; other colons belong to the path.
+
+        Example:
+            >>> FORMATS.split_tree("C:/a.root:events"), FORMATS.split_tree("C:/a.npz:events")
+            (('C:/a.root', 'events'), ('C:/a.npz:events', None))
+        """
+        marks = [f"{suffix}:" for suffix, file_format in self.items() if file_format.has_trees]
+        ends = [text.lower().rfind(mark) + len(mark) for mark in marks if mark in text.lower()]
+        return (text[: max(ends) - 1], text[max(ends) :]) if ends else (text, None)
+
+
 ESTIMATORS = EstimatorRegistry(
     "method",
     "quasiratio.estimators",
@@ -224,6 +253,18 @@ ACTIVATIONS = Registry(
     },
 )
 """Activations of the networks' hidden layers."""
+
+
+FORMATS = FormatRegistry(
+    "file format",
+    "quasiratio.formats",
+    {
+        ".root": "quasiratio.io.formats.root:ROOT",
+        ".parquet": "quasiratio.io.formats.parquet:PARQUET",
+        ".npz": "quasiratio.io.formats.npz:NPZ",
+    },
+)
+"""File formats by their suffix, each an `io.file_format.FileFormat`."""
 
 
 def register_estimator(name: str, estimator: Any, *, other_fit: bool = False) -> None:  # noqa: ANN401 - a class
@@ -272,6 +313,20 @@ def register_activation(name: str, activation: Any) -> None:  # noqa: ANN401
         msg = f"Got {name!r} as the name of an activation; expected one without +, which joins several."
         raise InvalidInputError(msg)
     ACTIVATIONS.register(name, activation)
+
+
+def register_format(suffix: str, file_format: Any) -> None:  # noqa: ANN401
+    """Make a file format of your own known by its suffix, to everything that reads or writes events.
+
+    Args:
+        suffix: Such as `".csv"`, in lower case.
+        file_format: An `io.file_format.FileFormat`, or `"module:object"`.
+    """
+    text = str(suffix)
+    if not text.startswith(".") or text != text.lower() or len(text) == 1:
+        msg = f"Got {suffix!r} as the suffix of a file format; expected one such as '.csv', in lower case."
+        raise InvalidInputError(msg)
+    FORMATS.register(suffix, file_format)
 
 
 def load_plugins(modules: Sequence[str]) -> None:

@@ -2,9 +2,9 @@
 
 from quasiratio.estimators.auto import AutoRatio
 from quasiratio.estimators.base import RatioEstimator
-from quasiratio.estimators.by_name import estimator_by_name
 from quasiratio.estimators.direct import DirectRatio
 from quasiratio.estimators.joint import JointRatio
+from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.persistent import PersistentEstimator
 from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.estimators.positive import PositiveReweighter

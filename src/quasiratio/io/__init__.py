@@ -15,9 +15,8 @@ from quasiratio.io.creating import TableWriter, create_table
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features, resolve_features
 from quasiratio.io.formulas import Feature, parse_features
-from quasiratio.io.opening import open_table, read_metadata
 from quasiratio.io.samples import read_sample
-from quasiratio.io.table import Table
+from quasiratio.io.table import Table, open_table, read_metadata
 from quasiratio.io.weight_names import weight_columns
 
 __all__ = [

@@ -30,7 +30,7 @@ def export(
     """
     path = output_file(output, overwrite=force, suffixes=(".onnx",)).path
 
-    from quasiratio.estimators.model_files import load_described  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.loading import load_described  # noqa: PLC0415 - keeps --help fast
 
     estimator, content = load_described(model)
     estimator.export_onnx(path, separate_inputs=separate_inputs)

@@ -30,7 +30,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Print what is known of a model: features, samples, training, versions."""
-    from quasiratio.estimators.model_files import describe  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.loading import describe  # noqa: PLC0415 - keeps --help fast
 
     content = describe(model)
     printer = Printer(as_json=as_json)
