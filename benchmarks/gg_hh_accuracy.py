@@ -36,7 +36,7 @@ import torch
 import quasiratio as qr
 from benchmarks.results import append_row, read_rows
 from quasiratio.errors import QuasiratioWarning
-from quasiratio.generators.gg_hh import FEATURES, PARTON_FEATURES
+from quasiratio.generators.gg_hh import FEATURES, OBJECTS, PARTON_FEATURES
 from quasiratio.io import open_table
 
 NAME = "gg_hh_accuracy"
@@ -45,9 +45,6 @@ OBSERVABLES = {
     "parton": PARTON_FEATURES,
 }
 METHODS = ("sign-resolved", "rosmm", "revert", "auto", "bce", "exact")
-OBJECTS = {f"mu{i}": [f"mu{i}_{x}" for x in ("pt", "eta", "phi")] for i in range(1, 5)} | {
-    "jet": [f"jet_{x}" for x in ("pt", "eta", "phi", "m")]
-}
 SYMMETRIES = {"none": None, "azimuth": ["azimuth"], "mirror": ["azimuth", "reflection", "eta"]}
 FULL_SIZE = 1_194_414
 _FRACTIONS = (0.65, 0.15, 0.20)

@@ -233,8 +233,10 @@ class FitConfiguration(BaseModel):
         None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,
         ge=1, le=1024,
     )  # fmt: skip
-    on_divergence: Literal["warn", "raise"] = _option(
-        "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
+    on_divergence: Literal["warn", "raise", "ignore"] = _option(
+        "warn",
+        "If the risk runs away: warn ends soon and keeps the best validated state, raise stops, ignore leaves it to patience.",
+        "warn, raise or ignore",
     )
     plugins: Names | None = _option(
         None, "Modules with estimators, losses or activations of your own, imported before anything is looked up.",

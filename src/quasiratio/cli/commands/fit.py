@@ -156,7 +156,9 @@ def fit(
     weight_decay: Annotated[float | None, typer.Option(help="Decoupled weight decay.")] = None,
     validation_fraction: Annotated[float | None, typer.Option(help="Share of events held out.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
-    on_divergence: Annotated[str | None, typer.Option(help="warn or raise, if the risk runs away.")] = None,
+    on_divergence: Annotated[
+        str | None, typer.Option(help="warn, raise or ignore, if the risk runs away.")
+    ] = None,
     plugins: Plugins = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print a commented YAML file with these options, and stop.")
