@@ -141,7 +141,10 @@ class WeightedSample:
     def __getitem__(self, index: Any) -> Self:  # noqa: ANN401 - whatever NumPy takes, but one integer
         """Return the events of a slice, an index array or a mask."""
         if isinstance(index, int | np.integer):
-            msg = f"Got the single index {index}; slice instead, as in sample[{index}:{index + 1}]."
+            msg = (
+                f"Got the single index {index} of a WeightedSample; slice instead, as in sample[{index}:{index + 1}]. A Pipeline "
+                "or a search of scikit-learn takes arrays: give sample.features, and sample.weights as sample_weight."
+            )
             raise InvalidInputError(msg)
         return self._with(self.features[index], self.weights[index])
 
