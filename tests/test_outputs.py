@@ -38,7 +38,19 @@ def test_a_list_that_was_edited_reaches_nothing_outside_its_directory(tmp_path: 
     victims = [tmp_path / "victim.txt", report / "inside" / "deep.txt"]
     for victim in victims:
         victim.write_text("years of work")
-    names = ["../victim.txt", str(victims[0]), "inside/deep.txt", "inside", "", ".", "..", 7, None, ["x"], "a\0b"]
+    names = [
+        "../victim.txt",
+        str(victims[0]),
+        "inside/deep.txt",
+        "inside",
+        "",
+        ".",
+        "..",
+        7,
+        None,
+        ["x"],
+        "a\0b",
+    ]
     listed(report, names)
     publish_directory(finished(tmp_path, "report.html"), report, command="evaluate")
     assert [victim.read_text() for victim in victims] == ["years of work"] * 2

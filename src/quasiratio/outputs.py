@@ -2,7 +2,8 @@
 
 A name that is free, or an empty directory, may be used. A directory that the same command has written before may
 be written again: it holds a list of the files that are ours. Anything else needs `overwrite=True`, and even then only
-files of the same names are replaced.
+files of the same names are replaced. A model is one thing, and is swapped as a whole: so it never goes among files of
+others, with `overwrite=True` neither.
 """
 
 from __future__ import annotations

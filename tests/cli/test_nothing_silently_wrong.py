@@ -272,7 +272,7 @@ def test_the_effective_size_of_applied_weights_has_no_scale(workspace: Path, sca
     result = CliRunner().invoke(app, [*APPLY, "--weight", f"w*{scale}"], catch_exceptions=False)
     assert result.exit_code == 0
     sizes = next(line for line in result.output.splitlines() if "effective size" in line)
-    w = np.load("reference.npz")["w"]
+    w = np.load(workspace / "reference.npz")["w"]
     assert float(sizes.split()[2]) == pytest.approx(w.sum() ** 2 / (w @ w), rel=1e-4)
 
 

@@ -61,7 +61,9 @@ def test_a_learning_curve_of_sorted_labels_says_how() -> None:
     ratio = RATIOS["resolved"]()
     with pytest.raises(InvalidInputError, match="shuffle=True does in a learning curve"):
         learning_curve(ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3])
-    scores = learning_curve(ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3], shuffle=True, random_state=0)
+    scores = learning_curve(
+        ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3], shuffle=True, random_state=0
+    )
     assert np.all(np.isfinite(scores[2]))
 
 
@@ -71,5 +73,7 @@ def test_a_sample_in_a_pipeline_or_a_grid_says_how() -> None:
         make_pipeline(StandardScaler(), RATIOS["resolved"]()),
         GridSearchCV(RATIOS["resolved"](), {"hidden_layers": [(3,)]}, cv=2, error_score="raise"),
     ):
-        with pytest.raises(InvalidInputError, match=r"sample\.features, and sample\.weights as sample_weight"):
+        with pytest.raises(
+            InvalidInputError, match=r"sample\.features, and sample\.weights as sample_weight"
+        ):
             search.fit(sample, Y)

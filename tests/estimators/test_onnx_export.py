@@ -145,7 +145,7 @@ def test_names_that_cannot_be_inputs_are_refused(tmp_path: Path) -> None:
         model = qr.SignResolvedRatio(max_steps=5, hidden_layers=(4,), random_state=0, verbose=False)
         model.fit({"x": X[:, 0], name: X[:, 1]}, y)
         with pytest.raises(InvalidInputError, match="as inputs of their own"):
-            model.export_onnx(tmp_path / "model.onnx", separate_inputs=True)
+            model.export_onnx(tmp_path / "model.onnx", separate_inputs=True, overwrite=True)
         model.export_onnx(tmp_path / "model.onnx", overwrite=True)
     model.fit({"Exp_5": X[:, 0], "constant_1": X[:, 1]}, y)  # as the graph might call its own values
     model.export_onnx(tmp_path / "model.onnx", separate_inputs=True, overwrite=True)

@@ -194,7 +194,11 @@ class FitConfiguration(BaseModel):
         None, "Epochs without a better validation loss before stopping.", _count(10**9), ge=1, le=10**9
     )
     epoch_size: int | None = _option(
-        None, "Events between two validations. Left out: a twentieth of the fit.", _count(10**12), ge=1, le=10**12
+        None,
+        "Events between two validations. Left out: a twentieth of the fit.",
+        _count(10**12),
+        ge=1,
+        le=10**12,
     )
     weight_decay: Number | None = _option(
         None,

@@ -144,7 +144,9 @@ class FitDirectory:
     def _require_stale(self, lock: Path) -> None:
         """Raise unless the process that holds the lock is known to have ended."""
         try:
-            with os.fdopen(os.open(lock, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))) as file:  # a pipe must not block
+            with os.fdopen(
+                os.open(lock, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            ) as file:  # a pipe must not block
                 is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
                 text = file.read(_LONGEST_LOCK) if is_regular else "neither"
             if not text.strip():  # its process was killed before it had written its number
