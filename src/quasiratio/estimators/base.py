@@ -34,7 +34,7 @@ from quasiratio.estimators.fit_check import (
     check_ratio,
     one_event_decides,
 )
-from quasiratio.estimators.fitting import usable_device
+from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
@@ -163,6 +163,7 @@ class RatioEstimator(NetworkEstimator):
         """Return what `check_ratio` should know of the fit beside its ratios."""
         return {}
 
+    @with_own_threads
     def fit(
         self,
         X: Any,  # noqa: ANN401 - arrays and frames; scikit-learn's name
