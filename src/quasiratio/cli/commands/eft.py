@@ -10,6 +10,7 @@ import typer
 from quasiratio.cli.options import Features, Json, Quiet, Selection, Tree, split_files, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.workflows.eft_files import InspectedEft
@@ -177,8 +178,8 @@ def _print(printer: Printer, found: InspectedEft) -> None:
             ", ".join(f"{name} = {value:g}" for name, value in point.theta.items()),
             f"{point.rate:.5g}",
             f"{point.effective_size:.6g}",
-            f"{point.negative_fraction:.2%}",
-            f"{point.largest_share:.2%}",
+            percent(point.negative_fraction),
+            percent(point.largest_share),
         ]
         for point in found.points
     ]

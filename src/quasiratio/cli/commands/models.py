@@ -10,6 +10,7 @@ import typer
 from quasiratio.cli.options import Json, Plugins, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.registry import load_plugins
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
@@ -67,7 +68,7 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
         if sample.files:
             printer.line(
                 f"{role}: {sample.n_events} events of {', '.join(sample.files)}, weight {sample.weight or '1'}, "
-                f"sum {sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+                f"sum {sample.sum_of_weights:.6g}, {percent(sample.negative_fraction)} negative"
             )
     if notes.selection:
         printer.line(f"Selection: {notes.selection}")
