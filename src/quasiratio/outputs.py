@@ -15,6 +15,7 @@ from pathlib import Path
 
 from quasiratio.atomic_files import remove_stale
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import FORMATS
 
 __all__ = [
     "OutputFile",
@@ -29,7 +30,6 @@ __all__ = [
 _LIST_NAME = ".quasiratio.json"
 _LONGEST_NAME = 200  # bytes; leaves room for what is added to names of unfinished files
 _LONGEST_PART = 255
-_SUFFIXES = (".root", ".parquet", ".npz")
 _ONE, _ANOTHER = "Choose one with `output`.", "Choose another with `output`."
 
 
@@ -181,9 +181,8 @@ class OutputFile:
     """
 
     def __init__(self, text: str) -> None:
-        head, separator, tree = text.rpartition(".root:")
-        self.path = Path(f"{head}.root" if separator else text)
-        self.tree = tree if separator else None
+        path, self.tree = FORMATS.split_tree(text)
+        self.path = Path(path)
 
     def tree_like(self, source: str, path: str | os.PathLike[str]) -> str:
         """Return the tree that was named, else that of the input (`source` with its `path`), else `events`."""
@@ -192,15 +191,16 @@ class OutputFile:
         return self.tree or named.partition(";")[0] or "events"  # a new file begins with cycle 1
 
 
-def output_file(text: str, *, overwrite: bool, suffixes: Sequence[str] = _SUFFIXES) -> OutputFile:
+def output_file(text: str, *, overwrite: bool, suffixes: Sequence[str] | None = None) -> OutputFile:
     """Return the output that an option names, or say why it cannot be written.
 
     Args:
         text: What was given.
         overwrite: Replace a file that is there.
-        suffixes: Formats that can be written.
+        suffixes: Formats that can be written; by default those of `FORMATS`.
     """
     output = OutputFile(text)
+    suffixes = suffixes or list(FORMATS)
     path = require_output_name(output.path if text else text, "file")
     if path.suffix.lower() not in suffixes:
         expected = ", ".join(suffixes[:-1]) + (" or " if suffixes[:-1] else "") + suffixes[-1]

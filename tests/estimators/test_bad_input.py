@@ -133,7 +133,7 @@ def test_bad_validation_is_refused(kind: str, validation: Any, message: str) -> 
     ("options", "message"),
     [
         ({"schedule": "linear"}, "schedule = 'linear'; expected one of cosine, constant"),
-        ({"on_divergence": "ignore"}, "on_divergence = 'ignore'; expected one of warn, raise"),
+        ({"on_divergence": "stop"}, "on_divergence = 'stop'; expected one of warn, raise, ignore"),
         ({"device": "abacus"}, "device 'abacus', which is not available here; use 'auto' or 'cpu'"),
         ({"activation": "swish"}, "activation 'swish'; expected one of silu"),
         ({"batch_size": 0}, "batch_size = 0; expected a positive whole number"),

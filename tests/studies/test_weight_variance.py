@@ -20,9 +20,9 @@ from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
     MixtureProblem,
     signs_to_coefficients,
 )
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint, grid_points
 from quasiratio.studies.weight_variance.shared_events import EventSizes, optimal_cross_entropy, shared_events

@@ -61,7 +61,7 @@ class NetworkParameters(Document):
     n_members: Count
     validation_fraction: float | None
     device: Annotated[str, Field(pattern=r"^(auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?)$")]
-    on_divergence: Literal["warn", "raise"]
+    on_divergence: Literal["warn", "raise", "ignore"]
     random_state: int | None
     verbose: bool
     periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
@@ -140,7 +140,9 @@ class NetworkEstimator(PersistentEstimator):
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
         n_threads: Threads of a training step; by default one for small networks, which threads make slower, and up to
             four where a step is large enough to share.
-        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.
+        on_divergence: If the risk has no minimum: `"warn"` ends the training soon and keeps the best validated state,
+            `"raise"` stops with `DivergenceError`, `"ignore"` goes on for as long as the patience allows, as the
+            published training does.
         random_state: Seed; the same seed gives the same bits on one machine and thread count.
         verbose: Draw a progress bar when standard error is a terminal.
     """
@@ -163,7 +165,7 @@ class NetworkEstimator(PersistentEstimator):
     invariants: bool = False
     device: str = "auto"
     n_threads: int | None = None
-    on_divergence: Literal["warn", "raise"] = "warn"
+    on_divergence: Literal["warn", "raise", "ignore"] = "warn"
     random_state: int | np.random.RandomState | None = None
     verbose: bool = True
 
@@ -216,7 +218,10 @@ class NetworkEstimator(PersistentEstimator):
         if self.weight_decay is not None and not 0 <= self.weight_decay < np.inf:
             msg = f"Got weight_decay = {self.weight_decay}; expected zero or a positive number."
             raise InvalidInputError(msg)
-        for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
+        for name, choices in (
+            ("schedule", ("cosine", "constant")),
+            ("on_divergence", ("warn", "raise", "ignore")),
+        ):
             if getattr(self, name) not in choices:
                 msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
                 raise InvalidInputError(msg)

@@ -14,8 +14,7 @@ from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features
 from quasiratio.io.formulas import Feature, parse_features
 from quasiratio.io.locations import Spec
-from quasiratio.io.opening import open_table
-from quasiratio.io.table import Table
+from quasiratio.io.table import Table, open_table
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened

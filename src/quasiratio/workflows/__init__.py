@@ -17,9 +17,10 @@ expressions of columns. Each returns a frozen result. Files that are there are k
 
 from quasiratio.workflows.apply_files import AppliedFiles, apply_files
 from quasiratio.workflows.demo_files import DemoFiles, demo_files
+from quasiratio.workflows.eft_closure import EftClosure
 from quasiratio.workflows.eft_evaluation import AppliedEft, EvaluatedEft, apply_eft_files, evaluate_eft_files
 from quasiratio.workflows.eft_files import FittedEft, fit_eft_files, inspect_eft_files
-from quasiratio.workflows.eft_inspection import InspectedEft
+from quasiratio.workflows.eft_inspection import EftAxis, EftPoint, InspectedEft
 from quasiratio.workflows.eft_samples import EftSample, read_eft_sample
 from quasiratio.workflows.evaluate_files import EvaluatedFiles, evaluate_files
 from quasiratio.workflows.fit_files import FittedFiles, fit_files
@@ -30,6 +31,9 @@ __all__ = [
     "AppliedEft",
     "AppliedFiles",
     "DemoFiles",
+    "EftAxis",
+    "EftClosure",
+    "EftPoint",
     "EftSample",
     "EvaluatedEft",
     "EvaluatedFiles",

@@ -15,7 +15,7 @@ from quasiratio.atomic_files import scratch_directory
 from quasiratio.basis import PolynomialBasis
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.model_files import describe, load_described
+from quasiratio.estimators.loading import describe, load_described
 from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.io import create_table, parse_expression, read_sample
 from quasiratio.outputs import (

@@ -16,7 +16,7 @@ import numpy as np
 
 from quasiratio.errors import FitInterrupted
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample

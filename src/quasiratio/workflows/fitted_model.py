@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.estimators.model_files import load_described
+from quasiratio.estimators.loading import load_described
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 

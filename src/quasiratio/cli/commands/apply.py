@@ -11,6 +11,7 @@ from quasiratio.cli.commands.eft import At, parse_points
 from quasiratio.cli.options import (
     AllowLarge,
     Json,
+    Plugins,
     Quiet,
     Selection,
     Tree,
@@ -18,9 +19,11 @@ from quasiratio.cli.options import (
     choices,
     require_unused,
     split_files,
+    split_list,
 )
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.workflows import AppliedFiles
@@ -54,6 +57,7 @@ def apply(
     ] = "auto",
     at: At = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,6 +66,7 @@ def apply(
     The weight is that of the fit's reference unless --weight names another. A model of 'eft fit' adds intensity and ratio at the points of
     --at, or without points its coefficient functions.
     """
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
     from quasiratio.workflows.eft_evaluation import apply_eft_files, is_eft_model  # noqa: PLC0415
 

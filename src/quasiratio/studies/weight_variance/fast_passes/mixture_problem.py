@@ -11,8 +11,8 @@ from torch import Tensor
 from quasiratio.losses import Pare
 from quasiratio.ratios.signed_mixture import recombine
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import SharedBatches, validation_chunks
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS
 
 __all__ = ["MixtureProblem", "mixture_ratio", "signs_to_coefficients"]

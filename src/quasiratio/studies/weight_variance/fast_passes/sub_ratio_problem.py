@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import validation_chunks
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, cyclic
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass
 
 __all__ = ["PAIRS", "SubRatioProblem"]
 
