@@ -70,7 +70,7 @@ def fit_configuration(path: Path | None, options: Mapping[str, Any]) -> FitConfi
         >>> fit_configuration(None, options)
         Traceback (most recent call last):
         ...
-        quasiratio.errors.InvalidInputError: Got --members 0; expected a whole number of at least 1 and at most 1000.
+        quasiratio.errors.InvalidInputError: Got --members 0; expected a whole number of at least 1 and at most 1,000.
     """
     values, origin = _merged(path, options)
     plugins = values.get("plugins")

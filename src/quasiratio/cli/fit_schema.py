@@ -41,7 +41,6 @@ _CHOICES: dict[str, Callable[[], list[str]]] = {
 }
 """What can be chosen now, those of plugins among them."""
 _LARGEST_SEED = 2**32 - 1
-_COUNT = "a whole number of at least 1"
 _EXPRESSION = "an expression of columns, such as w_gen * w_pu"
 _FILES = "a file such as data.root:tree, a pattern such as 'data/*.root:tree', or a list of them"
 
@@ -96,6 +95,10 @@ _NOT_OF_THE_ESTIMATOR = {
 }
 
 
+def _count(most: int) -> str:
+    return f"a whole number of at least 1 and at most {most:,}"
+
+
 class FitConfiguration(BaseModel):
     """All that decides a fit. Names are those of Python, keys of the file and, with dashes, options."""
 
@@ -142,14 +145,14 @@ class FitConfiguration(BaseModel):
     n_members: int = _option(
         1,
         "Networks in the ensemble; 8 give an uncertainty per event.",
-        _COUNT + " and at most 1000",
+        _count(1000),
         ge=1,
         le=1000,
     )
     n_folds: int = _option(
         1,
         "Models on parts of the events: with 2 or more, every event gets its ratio from a model that has not seen it.",
-        _COUNT + " and at most 100",
+        _count(100),
         ge=1,
         le=100,
     )
@@ -158,26 +161,26 @@ class FitConfiguration(BaseModel):
     )
     max_steps: int | None = _option(
         None, "Optimiser steps of one training. Left out: about twelve passes over the data, and a few other lengths "
-        "and strengths judged on validation data.", _COUNT, ge=1, le=10**9,
+        "and strengths judged on validation data.", _count(10**9), ge=1, le=10**9,
     )  # fmt: skip
     batch_size: int | None = _option(
         None,
         "Events per step. Left out: a hundredth of the events, from 256 to 8192.",
-        _COUNT,
+        _count(10**8),
         ge=1,
         le=10**8,
     )
     learning_rate: Number | None = _option(
         None,
         "Peak learning rate. Left out: 0.64 over the width of the network.",
-        "a positive number",
+        "a positive number of at most 1000",
         gt=0,
         le=1e3,
     )
     hidden_layers: Annotated[list[Annotated[int, Field(ge=1, le=10**5)]], Field(max_length=50)] | None = _option(
         None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 64 above, of 128 from "
         "400,000 events on.",
-        "a list of widths, such as [64, 64]",
+        "a list of widths from 1 to 100,000, at most 50 of them, such as [64, 64]",
     )  # fmt: skip
     activation: Annotated[str, _one_of(_CHOICES["activation"], joined_by="+")] | None = _option(
         None,
@@ -188,15 +191,19 @@ class FitConfiguration(BaseModel):
         "cosine", "cosine, or constant (the published one).", "cosine or constant"
     )
     patience: int | None = _option(
-        None, "Epochs without a better validation loss before stopping.", _COUNT, ge=1, le=10**9
+        None, "Epochs without a better validation loss before stopping.", _count(10**9), ge=1, le=10**9
     )
     epoch_size: int | None = _option(
-        None, "Events between two validations. Left out: a twentieth of the fit.", _COUNT, ge=1, le=10**12
+        None,
+        "Events between two validations. Left out: a twentieth of the fit.",
+        _count(10**12),
+        ge=1,
+        le=10**12,
     )
     weight_decay: Number | None = _option(
         None,
         "Decoupled weight decay. Left out: by the number of events, or what validation prefers.",
-        "zero or a positive number",
+        "zero or a positive number of at most 1000",
         ge=0,
         le=1e3,
     )
@@ -230,7 +237,8 @@ class FitConfiguration(BaseModel):
     )  # fmt: skip
     device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
     n_threads: int | None = _option(
-        None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,
+        None, "Threads of a training step. Left out: one for small networks, up to four for large ones.",
+        _count(1024),
         ge=1, le=1024,
     )  # fmt: skip
     on_divergence: Literal["warn", "raise", "ignore"] = _option(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
 from quasiratio.basis import PolynomialBasis
+from quasiratio.columns import require_usable_scale
 from quasiratio.errors import InvalidInputError
 from quasiratio.io import (
     Feature,
@@ -177,6 +178,7 @@ def read_eft_sample(
             table, len(where.points), columns=columns, branch=branch, selection=condition
         )
         weights *= factor[:, None]
+        require_usable_scale(weights, "the points")
         at = dict(reference or where.reference or {})
         solved = basis.solve(where.points, weights, reference=at)
         reference_weights, values = solved.reference_weights, solved.coefficients

@@ -54,7 +54,7 @@ At = Annotated[
     list[str] | None,
     typer.Option("--at", metavar="NAME=VALUE,...", help="Point to look at; may be repeated."),
 ]
-Seed = Annotated[int, typer.Option("--random-state", "--seed", help="Seed.")]
+Seed = Annotated[int, typer.Option("--random-state", "--seed", min=0, max=2**32 - 1, help="Seed.")]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameters", metavar="NAMES", help="Names of the parameters, where nothing else tells."),

@@ -36,7 +36,7 @@ def export(
     from quasiratio.estimators.loading import load_described  # noqa: PLC0415 - keeps --help fast
 
     estimator, content = load_described(model)
-    estimator.export_onnx(path, separate_inputs=separate_inputs)
+    estimator.export_onnx(path, separate_inputs=separate_inputs, overwrite=force)
     features = list(estimator.fingerprint_.ranges)
     printer = Printer(as_json=as_json, quiet=quiet)
     kind = content.estimator.kind
