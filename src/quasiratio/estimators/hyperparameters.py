@@ -28,11 +28,13 @@ from quasiratio.training.standard import (
     standard_weight_decay,
     trial_settings,
 )
+from quasiratio.wording import shortened
 
 __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
+_MOST_THREADS = 1024  # many more end the process
 
 
 class Widths(Document):
@@ -174,7 +176,14 @@ class NetworkEstimator(PersistentEstimator):
 
     def new_seed(self) -> int:
         """Draw the seed of a fit from `random_state`."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            msg = (
+                f"Got random_state = {shortened(repr(self.random_state))}; expected a whole number from 0 to {2**32 - 1}, a "
+                "NumPy RandomState, or None."
+            )
+            raise InvalidInputError(msg) from error
 
     def prepared_fit(
         self,
@@ -212,6 +221,9 @@ class NetworkEstimator(PersistentEstimator):
             if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
                 raise InvalidInputError(msg)
+        if self.n_threads is not None and self.n_threads > _MOST_THREADS:
+            msg = f"Got n_threads = {self.n_threads}; expected at most {_MOST_THREADS}."
+            raise InvalidInputError(msg)
         if not _are_widths(self.hidden_layers):
             msg = f"Got hidden_layers = {self.hidden_layers!r}; expected a sequence of widths, such as (64, 64)."
             raise InvalidInputError(msg)

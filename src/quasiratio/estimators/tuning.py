@@ -10,6 +10,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fitting import Fit
 from quasiratio.losses import RatioLoss, loss_by_name
 from quasiratio.ratios import RatioModel, RatioView
+from quasiratio.registry import LOSSES
 from quasiratio.training import TrainingHistory, TunedRatioObjective
 
 __all__ = ["checked_tune", "resolved_loss", "tune_all"]
@@ -25,10 +26,15 @@ def checked_tune(tune: str, choices: Sequence[str], tune_loss: str | RatioLoss) 
         msg = f"Got tune = {tune!r}; expected one of {', '.join(choices)}."
         raise InvalidInputError(msg)
     loss = loss_by_name(tune_loss)
-    if not loss.needs_first_estimate and not loss.expresses_negative_ratios:
-        msg = f"Got tune_loss = {loss.name!r}, which has no negative ratios; expected 'pare' or 'lsif'."
+    if not _can_tune(loss):
+        able = [repr(name) for name, make in LOSSES.items() if _can_tune(make())]
+        msg = f"Got tune_loss = {loss.name!r}, which has no negative ratios; expected {' or '.join(able)}."
         raise InvalidInputError(msg)
     return tune, loss
+
+
+def _can_tune(loss: RatioLoss) -> bool:
+    return loss.needs_first_estimate or loss.expresses_negative_ratios
 
 
 def resolved_loss(loss: RatioLoss, model: RatioModel, fit: Fit) -> RatioLoss:

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Weight, choices, split_files
+from quasiratio.cli.options import (
+    AllowLarge,
+    Json,
+    Plugins,
+    Quiet,
+    Selection,
+    Tree,
+    Weight,
+    choices,
+    split_files,
+    split_list,
+)
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.workflows import AppliedFiles
@@ -41,6 +53,7 @@ def apply(
         ),
     ] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,6 +61,7 @@ def apply(
 
     The weight is that of the fit's reference unless --weight names another.
     """
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json, quiet=quiet)
