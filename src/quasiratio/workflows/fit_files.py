@@ -29,7 +29,7 @@ from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
-__all__ = ["FittedFiles", "fit_files"]
+__all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
 _ROLES = ("reference", "target")
 
@@ -164,7 +164,7 @@ def fit_files(
             f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
         )
     notes = _notes(method, files, tables, samples).model_copy(
-        update={**_feature_notes(chosen, tables[0]), "labels": labels}
+        update={**feature_notes(chosen, tables[0]), "labels": labels}
     )
     start = time.perf_counter()
     with directory.working(resume=resume) as state:
@@ -226,7 +226,8 @@ def _notes(
     return FitNotes.model_validate({"method": method, "selection": files[0].selection, **roles})
 
 
-def _feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+def feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+    """Return kinds and formulas of the features, as `FitNotes` holds them."""
     return {
         "kinds": {one.name: _kind(table, one.text) for one in features if one.expression is None},
         "formulas": {one.name: one.text for one in features if one.expression is not None},

@@ -17,9 +17,10 @@ from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
-__all__ = ["NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
+__all__ = ["EFT_KEY", "NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
 
 NOTES_KEY = "fit"
+EFT_KEY = "eft"
 
 
 class _Notes(BaseModel):
