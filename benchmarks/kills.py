@@ -131,7 +131,7 @@ def _study(path: Path) -> str | None:
 
 _COMMANDS = {
     "fit": Command(
-        ["fit", "reference.npz", "target.npz", "--weight", "w", "-o", "out", "--steps", "300"],
+        ["fit", "reference.npz", "target.npz", "--weight", "w", "-o", "out", "--steps", "1500"],
         "out",
         _model,
         ("--seed", "1", "--steps", "20"),

@@ -331,3 +331,12 @@ def test_warnings_name_the_columns_that_were_given() -> None:
     auto = AutoRatio(max_steps=40, hidden_layers=(8,), batch_size=200, random_state=0, verbose=False)
     with pytest.warns(SupportWarning, match="m_hh"):
         auto.fit(frame, y)
+
+
+def test_a_mildly_negative_reference_that_goes_unseen_says_what_size_the_test_needs() -> None:
+    model = AutoRatio(**QUICK, random_state=0)
+    fit_on_negative_reference(model, negative_reference(1500, sigma_2=1.2))
+    density = model.reference_density_
+    assert density.sign == "positive"  # wrongly: the test cannot see it, and says so
+    assert "a negative density is seen from -" in density.reason
+    assert "half of that needs four times the events" in density.reason
