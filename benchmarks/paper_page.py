@@ -217,9 +217,11 @@ def _toy_settings() -> str:
         [
             "training in its settings", "batches of 256, Adam at 1e-4, an epoch of 1e5 events, patience 20",
             "the same; 300 epochs at most",
-            "We take the 1e5 events for those of both classes together; the other reading is "
-            "`python -m benchmarks.published --epoch-size 200000`. Without a bound the MLP on the Signed case never stops: its "
-            "validation loss falls for ever.",
+            (
+                "We take the 1e5 events for those of both classes together; the other reading is "
+                "`python -m benchmarks.published --epoch-size 200000`. The bound is for the MLP on the Signed case, whose risk has "
+                "no minimum: in the first 45 epochs of seed 0 its validation loss fell in each, while chi2 rose from 75 (after 21) to 93."
+            ),
         ],
     ]  # fmt: skip
     heading = "### Settings of the signed Gaussian mixtures\n\n`signed-gaussians`. Densities are $(c, \\sigma_1, \\sigma_2)$."
