@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quasiratio.estimators.reweighter import Reweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio
     from quasiratio.estimators.signed_mixture import SignedMixtureRatio
+    from quasiratio.estimators.variations import VariationReweighter
     from quasiratio.sample import WeightedSample
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Reweighter",
     "SignResolvedRatio",
     "SignedMixtureRatio",
+    "VariationReweighter",
     "WeightedSample",
     "__version__",
     "distributions",

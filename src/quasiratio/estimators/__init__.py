@@ -12,6 +12,7 @@ from quasiratio.estimators.reweighter import Reweighter
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.signed_mixture import SignedMixtureRatio
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
+from quasiratio.estimators.variations import VariationReweighter
 
 __all__ = [
     "AutoRatio",
@@ -26,5 +27,6 @@ __all__ = [
     "SignedMixtureRatio",
     "SingleModelRatio",
     "TrainedModel",
+    "VariationReweighter",
     "estimator_by_name",
 ]

@@ -31,7 +31,7 @@ from quasiratio.model_files.document import Count, Document, PositiveFloat, Tens
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Reweighter", "add_folds", "fold_of_events", "predicts_unseen"]
+__all__ = ["Reweighter", "ReweighterDocument", "add_folds", "fold_of_events", "predicts_unseen"]
 
 FloatArray = npt.NDArray[np.float64]
 
