@@ -205,7 +205,7 @@ class VariationReweighter(Reweighter):
         if place == 0:
             return nominal
         sample = self._sample(original)
-        ratio = nominal.ratio * self._factors(sample)[:, place] / self.norms_[place]
+        ratio = nominal.ratio * self.predict_quotients(sample)[:, place]
         of_members = nominal.members
         if members:
             of_members = of_members * self._factors(sample, members=True)[..., place] / self.norms_[place]
@@ -216,7 +216,12 @@ class VariationReweighter(Reweighter):
         check_is_fitted(self, "ratios_")
         sample = self._sample(original)
         nominal = super().predict_with_members(sample, members=False).warned().ratio
-        return nominal[:, None] * self._factors(sample) / self.norms_
+        return nominal[:, None] * self.predict_quotients(sample)
+
+    def predict_quotients(self, original: Any) -> FloatArray:  # noqa: ANN401
+        """Return the ratios in units of the nominal one, `(n, n_variations)`."""
+        check_is_fitted(self, "ratios_")
+        return self._factors(self._sample(original)) / self.norms_
 
     def predict_weights(
         self,

@@ -7,6 +7,7 @@ What to use when:
 - `create_table`: write a new file chunk by chunk; `read_metadata` returns what was stored with it.
 - `default_features`, `parse_features`, `resolve_features`, `weight_columns`: which columns and formulas are features, and
   which columns look like weights.
+- `parse_weights`, `read_weights`: several weights of the same events.
 - `parse_expression`: arithmetic of columns, for weights and selections.
 """
 
@@ -18,6 +19,7 @@ from quasiratio.io.formulas import Feature, parse_features
 from quasiratio.io.samples import read_sample
 from quasiratio.io.table import Table, open_table, read_metadata
 from quasiratio.io.weight_names import weight_columns
+from quasiratio.io.weight_variations import parse_weights, read_weights
 
 __all__ = [
     "Column",
@@ -30,8 +32,10 @@ __all__ = [
     "open_table",
     "parse_expression",
     "parse_features",
+    "parse_weights",
     "read_metadata",
     "read_sample",
+    "read_weights",
     "resolve_features",
     "weight_columns",
 ]

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Weight, choices, split_files
+from quasiratio.cli.options import (
+    AllowLarge,
+    Json,
+    Quiet,
+    Selection,
+    Tree,
+    Weight,
+    Weights,
+    choices,
+    split_files,
+    split_list,
+)
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
 
@@ -24,6 +35,7 @@ def apply(
         str, typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file.")
     ],
     weight: Weight = None,
+    weights: Weights = None,
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
@@ -46,7 +58,8 @@ def apply(
 ) -> None:
     """Copy IN to OUT with two more columns: the ratio, and weight times ratio.
 
-    The weight is that of the fit's reference unless --weight names another.
+    The weight is that of the fit's reference unless --weight names another. A model of several weights adds two
+    columns for each, ratio_NAME and weight_NAME.
     """
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
 
@@ -57,6 +70,7 @@ def apply(
             [name for one in files for name in split_files(one)],
             output,
             weight=weight,
+            weights=split_list(weights),
             selection=selection,
             tree=tree,
             allow_large=allow_large,
