@@ -24,6 +24,8 @@ PUBLISHED_TRAINING = {
     "schedule": "constant",
     "patience": 20,
     "epoch_size": 100_000,
+    "on_divergence": "ignore",
+    "max_steps": 300 * (100_000 // 256),
     "verbose": False,
 }
 

@@ -19,6 +19,7 @@ __all__ = [
     "NegativeDensityWarning",
     "NegativeWeightWarning",
     "OmittedColumnWarning",
+    "PluginWarning",
     "QuasiratioError",
     "QuasiratioWarning",
     "SupportWarning",
@@ -90,6 +91,10 @@ class NegativeDensityWarning(QuasiratioWarning):
 
 class OmittedColumnWarning(QuasiratioWarning):
     """Columns of the input cannot be written in the format of the output, and were left out."""
+
+
+class PluginWarning(QuasiratioWarning):
+    """An installed package offers something under a name that is taken, and it was left out."""
 
 
 class SupportWarning(QuasiratioWarning):

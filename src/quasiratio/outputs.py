@@ -2,7 +2,8 @@
 
 A name that is free, or an empty directory, may be used. A directory that the same command has written before may
 be written again: it holds a list of the files that are ours. Anything else needs `overwrite=True`, and even then only
-files of the same names are replaced.
+files of the same names are replaced. A model is one thing, and is swapped as a whole: so it never goes among files of
+others, with `overwrite=True` neither.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ def publish_directory(finished: Path, path: Path, *, command: str) -> None:
         for name in sorted(names, key=lambda name: (name.endswith((".html", ".json")), name)):
             (finished / name).replace(path / name)
         for name in before - names:
-            (path / name).unlink(missing_ok=True)
+            if not (path / name).is_dir():
+                (path / name).unlink(missing_ok=True)
         _write_list(path, command, names)
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -148,10 +150,16 @@ def _own_names(path: Path, command: str) -> set[str]:
     try:
         content = json.loads((path / _LIST_NAME).read_text(encoding="utf-8"))
         if content["command"] == command:
-            return {str(name) for name in content["files"]} | {f"{_LIST_NAME}.new"}
+            return {name for name in content["files"] if _is_plain(name)} | {f"{_LIST_NAME}.new"}
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return set()
+
+
+def _is_plain(name: object) -> bool:
+    """Whether this names a file of the directory itself: a list that was edited must not reach further."""
+    is_name = isinstance(name, str) and "\0" not in name and name not in ("", ".", "..")
+    return is_name and Path(str(name)).name == name
 
 
 def _names(path: Path) -> set[str]:

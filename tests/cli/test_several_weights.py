@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import quasiratio as qr
 from quasiratio.cli.main import app
-from quasiratio.io import open_table
+from quasiratio.io import create_table, open_table
 
 NAMES = ["w_nominal", "w_up", "w_down"]
 FIT = ["fit", "reference.root", "target.parquet", "--steps", "100", "-o", "model", "--weights"]
@@ -87,7 +87,8 @@ def test_no_weight_is_a_feature_and_files_and_onnx_have_all(tmp_path) -> None:
 
 def test_other_files_may_name_their_weights_otherwise(tmp_path) -> None:
     renamed = {name.removeprefix("w_"): values for name, values in events(0).items()}
-    np.savez(tmp_path / "other.npz", **renamed)
+    with create_table(tmp_path / "other.npz") as writer:
+        writer.append(renamed)
     weights = "w_nominal=nominal, w_down=down, w_up=up"
     run("apply", "model", f"{tmp_path}/other.npz", "-o", f"{tmp_path}/out.npz", "--weights", weights)
     assert "ratio_w_up" in open_table(f"{tmp_path}/out.npz").columns

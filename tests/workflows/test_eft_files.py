@@ -117,3 +117,22 @@ def test_the_command_line(files: Path, tmp_path: Path) -> None:
     fitted = runner.invoke(app, ["eft", "fit", str(files / "named.npz"), *options])
     assert fitted.exit_code == 0, fitted.output
     assert (tmp_path / "model" / "model.json").exists()
+
+
+@pytest.mark.parametrize("scale", ["1e250", "1e-250"])
+def test_weights_whose_squares_are_no_numbers_are_one_sentence(
+    files: Path, scale: str, tmp_path: Path
+) -> None:
+    columns = dict(np.load(files / "named.npz"))
+    np.savez(
+        tmp_path / "scaled.npz", **{n: v * float(scale) if n in NAMES else v for n, v in columns.items()}
+    )
+    with pytest.raises(InvalidInputError, match="Multiply all weights by one constant"):
+        inspect_eft_files(tmp_path / "scaled.npz", pattern="rwgt*")
+    with pytest.raises(InvalidInputError, match="Multiply all weights by one constant"):
+        inspect_eft_files(
+            files / "ready.npz",
+            coefficients=[f"c{k}" for k in range(6)],
+            parameters=["a", "b"],
+            weight=f"w*{scale}",
+        )

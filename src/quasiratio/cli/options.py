@@ -19,14 +19,15 @@ from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 __all__ = [
     "ACTIVATIONS",
+    "DEFAULT_METHOD",
     "LOSSES",
     "METHODS",
-    "TUNE_LOSSES",
     "AllowLarge",
     "Features",
     "Json",
     "Labels",
     "NamedOnce",
+    "Plugins",
     "Quiet",
     "ReferenceWeight",
     "Selection",
@@ -46,7 +47,7 @@ METHODS, LOSSES, ACTIVATIONS = (
     for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
 )
 """Our own of the registries, for texts of help; those of others are found when they are named."""
-TUNE_LOSSES = ("pare", "lsif")
+DEFAULT_METHOD = "sign-resolved"
 _NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[
@@ -91,6 +92,12 @@ AllowLarge = Annotated[
     bool, typer.Option("--allow-large", help="Read small .npz files that unpack to gigabytes.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugins", metavar="MODULES", help="Modules with estimators, losses or activations of your own."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 

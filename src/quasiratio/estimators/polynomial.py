@@ -303,18 +303,21 @@ class PolynomialRatio(MinedEstimator):
             return BasisDocument(parameters=list(value.parameters), order=value.order)
         return super().stored_parameter(name, value)
 
-    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+    def export_onnx(
+        self, path: str | os.PathLike[str], *, separate_inputs: bool = False, overwrite: bool = False
+    ) -> None:
         """Write the fitted estimator as one ONNX graph with the parameters as an input.
 
         Inputs: `features`, float32 of shape `(batch, d)`, and `theta`, float32 of shape `(batch, n_parameters)`, or with one row for
         all events. Outputs, float32 of shape `(batch,)`: `ratio`, `intensity` and, for an ensemble, `ratio_std`.
 
         Args:
-            path: The file; an older one is replaced in one step.
+            path: The file; the directory must exist.
             separate_inputs: One input of shape `(batch, 1)` per feature, under its name; the parameters stay together.
+            overwrite: Replace, in one step, a file that is there already.
         """
         check_is_fitted(self, "model_")
-        target, names = checked_onnx_path(path), self.feature_list()
+        target, names = checked_onnx_path(path, overwrite=overwrite), self.feature_list()
         taken = ["theta", *_MEANINGS]
         inputs = input_names(names, taken, separate=separate_inputs)
         graph = OnnxGraph([*inputs, *taken])

@@ -204,7 +204,7 @@ class VariationReweighter(Reweighter):
         place = self.names_.index(self.variation_)
         if place == 0:
             return nominal
-        sample = self._sample(original)
+        sample = self.sample_of(original)
         ratio = nominal.ratio * self.predict_quotients(sample)[:, place]
         of_members = nominal.members
         if members:
@@ -214,14 +214,14 @@ class VariationReweighter(Reweighter):
     def predict_ratios(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratio of densities per event and variation, `(n, n_variations)`."""
         check_is_fitted(self, "ratios_")
-        sample = self._sample(original)
+        sample = self.sample_of(original)
         nominal = super().predict_with_members(sample, members=False).warned().ratio
         return nominal[:, None] * self.predict_quotients(sample)
 
     def predict_quotients(self, original: Any) -> FloatArray:  # noqa: ANN401
         """Return the ratios in units of the nominal one, `(n, n_variations)`."""
         check_is_fitted(self, "ratios_")
-        return self._factors(self._sample(original)) / self.norms_
+        return self._factors(self.sample_of(original)) / self.norms_
 
     def predict_weights(
         self,
@@ -237,7 +237,7 @@ class VariationReweighter(Reweighter):
         ratios = self.predict_ratios(original)
         columns = weight_columns(original_weight, self.names_)
         nominal = None if columns is None else columns[0]
-        weights = weight_matrix(columns, self._sample(original, nominal), self.names_, "original")
+        weights = weight_matrix(columns, self.sample_of(original, nominal), self.names_, "original")
         return {
             name: as_kind_of(original, self.scales_[k] * weights[:, k] * ratios[:, k], name=f"weight_{name}")
             for k, name in enumerate(self.names_)
@@ -300,17 +300,20 @@ class VariationReweighter(Reweighter):
             )
         )
 
-    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+    def export_onnx(
+        self, path: str | os.PathLike[str], *, separate_inputs: bool = False, overwrite: bool = False
+    ) -> None:
         """Write the model as one ONNX graph with an output `weight_factor_NAME` for each variation.
 
         Each is what to multiply the weight of that name by. Inputs are those of other estimators.
 
         Args:
-            path: The file; an older one is replaced in one step.
+            path: The file.
             separate_inputs: One input of shape `(batch, 1)` per feature, under its name.
+            overwrite: Replace, in one step, a file that is there already.
         """
         check_is_fitted(self, "ratios_")
-        target, features = checked_onnx_path(path), self.feature_list()
+        target, features = checked_onnx_path(path, overwrite=overwrite), self.feature_list()
         results = [f"weight_factor_{name}" for name in self.names_]
         inputs = input_names(features, results, separate=separate_inputs)
         graph = OnnxGraph([*inputs, *results])

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.columns import FeatureMatrix, needs_double, nonfinite_features, nonfinite_weights
+from quasiratio.columns import (
+    FeatureMatrix,
+    needs_double,
+    nonfinite_features,
+    nonfinite_weights,
+    require_usable_scale,
+)
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features
@@ -136,6 +142,10 @@ class _Filling:
             raise nonfinite_features(dict(zip(self.names, self.n_bad.tolist(), strict=True)))
         if self.n_bad_weights and self.weight is not None:
             raise nonfinite_weights(self.n_bad_weights, f"the expression {shortened(self.weight.text)!r}")
+        if self.weight is not None:
+            require_usable_scale(
+                self.weights[: self.n_filled], f"the expression {shortened(self.weight.text)!r}"
+            )
         if self.n_filled < len(self.weights):
             self.features.resize((self.n_filled, len(self.names)), refcheck=False)
             self.weights.resize(self.n_filled, refcheck=False)

@@ -16,7 +16,16 @@ expressions of columns. Each returns a frozen result. Files that are there are k
 
 from quasiratio.workflows.apply_files import AppliedFiles, apply_files
 from quasiratio.workflows.demo_files import DemoFiles, demo_files
-from quasiratio.workflows.eft_files import FittedEft, InspectedEft, fit_eft_files, inspect_eft_files
+from quasiratio.workflows.eft_files import (
+    EftAxis,
+    EftPoint,
+    EftSample,
+    FittedEft,
+    InspectedEft,
+    fit_eft_files,
+    inspect_eft_files,
+    read_eft_sample,
+)
 from quasiratio.workflows.evaluate_files import EvaluatedFiles, evaluate_files
 from quasiratio.workflows.fit_files import FittedFiles, fit_files
 from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
@@ -25,6 +34,9 @@ from quasiratio.workflows.positive_files import PositiveFiles, positive_files
 __all__ = [
     "AppliedFiles",
     "DemoFiles",
+    "EftAxis",
+    "EftPoint",
+    "EftSample",
     "EvaluatedFiles",
     "FittedEft",
     "FittedFiles",
@@ -39,4 +51,5 @@ __all__ = [
     "inspect_eft_files",
     "inspect_files",
     "positive_files",
+    "read_eft_sample",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from quasiratio.basis import PolynomialBasis
+from quasiratio.columns import require_usable_scale
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.polynomial import PolynomialRatio
 from quasiratio.io import Table, default_features, open_table, parse_expression, read_sample, resolve_features
@@ -19,6 +21,7 @@ from quasiratio.io.weight_vectors import read_weight_vectors
 from quasiratio.metrics import closure
 from quasiratio.sample import WeightedSample
 from quasiratio.solved_weights import SolvedWeights
+from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.sample_files import Files
 
 __all__ = [
@@ -127,6 +130,7 @@ def read_eft_sample(
         table, len(where.points), columns=columns, branch=branch, selection=condition
     )
     weights *= factor[:, None]
+    require_usable_scale(weights, "the points")
     solved = basis.solve(where.points, weights, reference=reference or where.reference)
     named = tuple(columns or ()) + ((branch,) if branch else ())
     return EftSample(
@@ -341,6 +345,8 @@ def fit_eft_files(
         overwrite: Replace a model that is there.
         **options: Those of `read_eft_sample`.
     """
+    if output is not None:
+        FitDirectory(Path(output)).require_writable(overwrite=overwrite)
     sample = read_eft_sample(files, **options)
     names = _features(sample, features)
     X = read_sample(sample.table, features=names, weight="1", selection=sample.selection)

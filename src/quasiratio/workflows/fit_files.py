@@ -16,6 +16,7 @@ import numpy as np
 
 from quasiratio.errors import FitInterrupted
 from quasiratio.estimators import RatioEstimator, Reweighter, VariationReweighter
+from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
@@ -148,6 +149,7 @@ def fit_files(
     directory.require_writable(overwrite=overwrite)
     ratio = estimator_by_name(method, **hyperparameters)
     ratio.set_params(verbose=not quiet)
+    usable_device(ratio.device)  # names are looked at before files are read
     estimator: RatioEstimator | Reweighter = ratio
     if weights:
         estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)

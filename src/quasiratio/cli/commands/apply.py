@@ -10,6 +10,7 @@ import typer
 from quasiratio.cli.options import (
     AllowLarge,
     Json,
+    Plugins,
     Quiet,
     Selection,
     Tree,
@@ -21,6 +22,7 @@ from quasiratio.cli.options import (
 )
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.workflows import AppliedFiles
@@ -53,6 +55,7 @@ def apply(
         ),
     ] = "auto",
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,6 +64,7 @@ def apply(
     The weight is that of the fit's reference unless --weight names another. A model of several weights adds two
     columns for each, ratio_NAME and weight_NAME.
     """
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json, quiet=quiet)

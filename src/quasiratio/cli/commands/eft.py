@@ -112,7 +112,9 @@ def fit(
     ] = "regression",
     n_members: Annotated[int, typer.Option("--n-members", "--members", help="Networks in the ensemble.")] = 1,
     max_steps: Annotated[int | None, typer.Option("--max-steps", "--steps", help="Optimiser steps.")] = None,
-    random_state: Annotated[int, typer.Option("--random-state", "--seed", help="Seed.")] = 0,
+    random_state: Annotated[
+        int, typer.Option("--random-state", "--seed", min=0, max=2**32 - 1, help="Seed.")
+    ] = 0,
     at: Annotated[
         list[str] | None,
         typer.Option(

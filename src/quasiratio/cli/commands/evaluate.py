@@ -11,6 +11,7 @@ from quasiratio.cli.options import (
     AllowLarge,
     Json,
     Labels,
+    Plugins,
     Quiet,
     ReferenceWeight,
     Selection,
@@ -24,6 +25,7 @@ from quasiratio.cli.options import (
 )
 from quasiratio.cli.terminal import Printer, repeat_command, seen_line
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.report.evaluation import Evaluation
@@ -75,6 +77,7 @@ def evaluate(
         ),
     ] = "pull",
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -87,6 +90,7 @@ def evaluate(
         msg = f"Got {named(context, 'n_bins')} {n_bins}; expected a whole number from 1 to 10000."
         raise InvalidInputError(msg)
 
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import evaluate_files  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json, quiet=quiet)

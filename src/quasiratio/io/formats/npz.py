@@ -197,7 +197,7 @@ class NpzSink:
         with zipfile.ZipFile(self._path, "w", self._method, compresslevel=1) as archive:
             for index, (name, dtype) in enumerate(self._dtypes.items()):
                 with (
-                    archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+                    archive.open(self._member(f"{name}.npy"), "w", force_zip64=True) as member,
                     self._raw(index).open("rb") as raw,
                 ):
                     _write_header(member, (self._n_events,), dtype)
@@ -206,10 +206,16 @@ class NpzSink:
             if metadata:
                 stored = io.BytesIO()
                 np.save(stored, np.array(json.dumps(metadata)), allow_pickle=False)
-                archive.writestr(METADATA_MEMBER, stored.getvalue())
+                archive.writestr(self._member(METADATA_MEMBER), stored.getvalue(), compresslevel=1)
 
     def abandon(self) -> None:
         """Leave the raw files to whoever removes the directory."""
+
+    def _member(self, name: str) -> zipfile.ZipInfo:
+        """Return a member without the time of writing: the same events give the same file."""
+        member = zipfile.ZipInfo(name)  # of 1980
+        member.compress_type = self._method
+        return member
 
     def _raw(self, index: int) -> Path:
         return self._path.with_name(f"column{index}.raw")

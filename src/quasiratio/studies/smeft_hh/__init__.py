@@ -12,7 +12,7 @@ from typing import Any
 
 from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.output.published_tables import GG_HH_SIZES
-from quasiratio.studies.ratio_methods import METHOD_LABELS, families
+from quasiratio.studies.ratio_methods import METHOD_LABELS, PUBLISHED_METHODS, families
 from quasiratio.studies.smeft_hh.hh_methods import HH_LABELS, OBJECT_PARAMETERS, WITH_OBJECTS
 
 __all__ = ["STUDY"]
@@ -26,14 +26,22 @@ _PUBLISHED_TRAINING = {
     "periodic": [],
     "reference_density": "any",
     "target_density": "any",
+    "on_divergence": "ignore",
 }
-_PUBLISHED_MLP = {"hidden_layers": [128, 256, 128], "learning_rate": 1e-4, "batch_size": 64, "patience": 20}
+_PUBLISHED_MLP = {
+    "hidden_layers": [128, 256, 128],
+    "learning_rate": 1e-4,
+    "batch_size": 64,
+    "patience": 20,
+    "max_steps": 150 * (100_000 // 64),  # its risk has no minimum: without a bound it may fall for ever
+}
 _PUBLISHED_SUB_RATIO = {
     "hidden_layers": [128, 128, 128],
     "learning_rate": 1e-3,
     "batch_size": 128,
     "patience": 15,
 }
+_PUBLISHED_TUNING = {"learning_rate": 1e-4, "batch_size": 512, "patience": 10}
 
 
 def _tasks(settings: Settings) -> Sequence[Task]:
@@ -68,6 +76,7 @@ def _parameters(settings: Settings) -> dict[str, dict[str, Any]]:
     return {
         "direct": _PUBLISHED_TRAINING | _PUBLISHED_MLP | own,
         "rosmm": _PUBLISHED_TRAINING | _PUBLISHED_SUB_RATIO | {"balanced_draw": True} | own,
+        "tuning": _PUBLISHED_TUNING,
         "objects": OBJECT_PARAMETERS,
     }
 
@@ -125,6 +134,7 @@ STUDY = Study(
     tasks=_tasks,
     compute=_compute,
     present=_present,
+    published_methods=(*PUBLISHED_METHODS, "exact"),
     methods=tuple(HH_LABELS),
     uses_directory=True,
 )

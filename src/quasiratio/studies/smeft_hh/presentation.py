@@ -157,8 +157,8 @@ def _notes(settings: Settings, samples: Values | None) -> list[str]:
         notes += _DIFFERENCES
     if settings.get("published_settings"):
         notes.append(
-            "Networks and schedules are the paper's, except that both sub-ratios have batches of 128 (there 128 "
-            "and 64) and tuning keeps the batch and patience of the fit (there 512 and 10) at a tenth of its rate."
+            "Networks and schedules are the paper's, those of the tuning included, except that both sub-ratios have "
+            "batches of 128 (there 128 and 64), since they train side by side, and that the MLP ends after 150 epochs."
         )
     else:
         notes.append(
