@@ -9,6 +9,7 @@ with code 2.
 from __future__ import annotations
 
 __all__ = [
+    "AssumedValueWarning",
     "DivergenceError",
     "DivergenceWarning",
     "FeatureWarning",
@@ -71,6 +72,10 @@ class MissingExtraError(QuasiratioError, ImportError):
 
 class QuasiratioWarning(_Advised, UserWarning):
     """Base class of every warning that quasiratio issues."""
+
+
+class AssumedValueWarning(QuasiratioWarning):
+    """A value that a file does not give was assumed."""
 
 
 class DivergenceWarning(QuasiratioWarning):

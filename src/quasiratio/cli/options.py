@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
 from quasiratio.registry import ESTIMATORS
 from quasiratio.registry import LOSSES as REGISTERED_LOSSES
@@ -38,6 +39,7 @@ __all__ = [
     "choices",
     "listed",
     "named",
+    "require_unused",
     "split_files",
     "split_list",
 ]
@@ -181,3 +183,13 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
+
+
+def require_unused(context: typer.Context, names: tuple[str, ...]) -> None:
+    """Raise where an option was given that means nothing for this kind of model."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            what = "a second sample" if name == "target" else named(context, name)
+            msg = f"Got {what}, which means nothing for this kind of model; expected none. Leave it out."
+            raise InvalidInputError(msg)

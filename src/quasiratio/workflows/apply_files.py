@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, QuasiratioWarning, SupportWarning
-from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fit_check import FitCheck
-from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features, parse_weights
 from quasiratio.io.weight_names import require_named_weight
@@ -117,7 +116,7 @@ class AppliedFiles:
 
 
 def apply_files(
-    model: RatioEstimator | Reweighter | str | os.PathLike[str],
+    model: RatioPredictor | str | os.PathLike[str],
     files: Files,
     output: str | os.PathLike[str],
     *,
@@ -175,7 +174,7 @@ def apply_files(
         (2000, True)
     """
     out = output_file(os.fspath(output), overwrite=overwrite)
-    if isinstance(model, RatioEstimator | Reweighter):
+    if isinstance(model, RatioPredictor):
         loaded = LoadedModel(Path(), model, FitNotes())
     else:
         loaded = load_ratio_model(model)
@@ -209,7 +208,7 @@ def apply_files(
 
 
 def apply_to_table(
-    model: RatioEstimator | Reweighter,
+    model: RatioPredictor,
     table: Table,
     output: str | os.PathLike[str],
     *,

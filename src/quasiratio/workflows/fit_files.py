@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import FitInterrupted
-from quasiratio.estimators import RatioEstimator, Reweighter, VariationReweighter
+from quasiratio.estimators import PersistentEstimator, Reweighter, VariationReweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
@@ -28,7 +29,7 @@ from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
 
-__all__ = ["FittedFiles", "fit_files"]
+__all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
 _ROLES = ("reference", "target")
 
@@ -44,7 +45,7 @@ class FittedFiles:
         seconds: Time of the training.
     """
 
-    estimator: RatioEstimator | Reweighter
+    estimator: RatioPredictor
     path: Path
     notes: FitNotes
     seconds: float
@@ -52,12 +53,12 @@ class FittedFiles:
     @property
     def parts(self) -> list[Any]:
         """The ratio estimators: one, or one per fold."""
-        return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
+        return [*self.estimator.ratio_parts]
 
     @property
     def has_folds(self) -> bool:
         """Whether there is a model per fold."""
-        return len(self.parts) > 1
+        return self.estimator.predicts_unseen
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -150,7 +151,7 @@ def fit_files(
     ratio = estimator_by_name(method, **hyperparameters)
     ratio.set_params(verbose=not quiet)
     usable_device(ratio.device)  # names are looked at before files are read
-    estimator: RatioEstimator | Reweighter = ratio
+    estimator: RatioPredictor = ratio
     if weights:
         estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
     elif n_folds > 1:
@@ -176,7 +177,7 @@ def fit_files(
             f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
         )
     notes = _notes(method, files, tables, samples).model_copy(
-        update={**_feature_notes(chosen, tables[0]), "labels": labels}
+        update={**feature_notes(chosen, tables[0]), "labels": labels}
     )
     start = time.perf_counter()
     with directory.working(resume=resume) as state:
@@ -192,7 +193,7 @@ def fit_files(
 
 
 def _train(
-    estimator: RatioEstimator | Reweighter,
+    estimator: RatioPredictor,
     samples: list[WeightedSample],
     variations: list[Variations | None],
     state: Path,
@@ -204,28 +205,24 @@ def _train(
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        reference, target = samples
         if isinstance(estimator, VariationReweighter):
-            estimator.fit(reference, target, *variations)
-        elif isinstance(estimator, Reweighter):
-            estimator.fit(reference, target)
+            estimator.fit(samples[0], samples[1], *variations)
         else:
-            estimator.fit_samples(reference, target)
+            estimator.fit_samples(*samples)
 
 
 def _key(
     samples: list[WeightedSample],
-    estimator: RatioEstimator | Reweighter,
+    estimator: RatioPredictor,
     variations: list[Variations | None],
 ) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
-        name: repr(value)
+        # What is in an estimator has names of its own, such as `ratio__max_steps`.
+        name: type(value).__name__ if isinstance(value, PersistentEstimator) else repr(value)
         for name, value in sorted(estimator.get_params().items())
-        if name not in ("verbose", "ratio", "ratio__verbose")  # what is in `ratio` has names of its own
+        if name.rpartition("__")[2] != "verbose"
     }
-    if isinstance(estimator, Reweighter):
-        parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     if samples[0].fill:
         described["fill"] = dict(samples[0].fill)
@@ -258,7 +255,8 @@ def _notes(
     return FitNotes.model_validate({"method": method, "selection": files[0].selection, **roles})
 
 
-def _feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+def feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+    """Return kinds and formulas of the features, as `FitNotes` holds them."""
     return {
         "kinds": {one.name: _kind(table, one.text) for one in features if one.expression is None},
         "formulas": {one.name: one.text for one in features if one.expression is not None},

@@ -235,9 +235,12 @@ class RootNtuple:
         import awkward as ak  # noqa: PLC0415 - optional
 
         with reading(str(self.path), "ROOT"), _opened_root(self.path) as file:
-            wanted = set(names)
+            wanted = tuple(names)
+            below = tuple(
+                f"{name}." for name in names
+            )  # a name may hold a dot itself, as weights at a point do
             fields = file[self.tree].iterate(
-                filter_field=lambda field: field.path.partition(".")[0] in wanted,
+                filter_field=lambda field: field.path in wanted or field.path.startswith(below),
                 step_size=chunk_events,
                 library="ak",
             )
