@@ -18,7 +18,7 @@ from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import FittedRatioDocument, RatioEstimator, RatioPrediction
 from quasiratio.estimators.densities import FitData, checked_ratio
-from quasiratio.estimators.fit_check import check_ratio
+from quasiratio.estimators.fit_check import TERMS, check_ratio
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.support import SupportDiagnostic, SupportDocument, diagnose_support
@@ -117,7 +117,9 @@ class SingleModelRatio(RatioEstimator):
 
     def fit_events(self, data: FitData) -> None:
         """Train, help a fit that fails, and normalise."""
-        judge_weights = data.densities.judge_weights(data.held_out)
+        # The published schedule validates as published, with signed weights where any sign is allowed.
+        is_published = self.schedule == "constant" and data.densities.reference.sign == "any"
+        judge_weights = None if is_published else data.densities.judge_weights(data.held_out)
         fit = self.prepared_fit(data.training, data.held_out, self.seed_, judge_weights)
         if not data.tries:
             fit = fit.with_settings(fit.settings)
@@ -341,7 +343,8 @@ def _has_failed(model: RatioModel, data: FitData) -> bool:
     if not (np.isfinite(mean) and mean > 0):
         return True
     checked = checked_ratio(ratio / mean, data.held_out, data.densities)
-    return check_ratio(checked, np.arange(int(reference.sum()))).status == "failed"
+    # The terms of the risk matter where ratios are compared; help is for a reweighted sample that is of no use.
+    return check_ratio(checked, terms=TERMS[:1]).status == "failed"
 
 
 def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: float) -> tuple[float, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,18 +45,33 @@ _EFFECTIVE_PER_FEATURE = 40
 
 @dataclass(frozen=True)
 class LabelledEvents:
-    """Events of both classes: features, labels (true for the target) and signed weights."""
+    """Events of both classes.
+
+    Attributes:
+        features: One row per event.
+        labels: True for the target.
+        weights: Signed weights.
+        given_numbers: Which of the events that a user gave each of them is; `None` if they are those.
+    """
 
     features: FeatureMatrix
     labels: npt.NDArray[np.bool_]
     weights: npt.NDArray[np.float64]
+    given_numbers: npt.NDArray[np.int64] | None = field(default=None, kw_only=True)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Which of the events that a user gave each of them is."""
+        return np.arange(len(self.labels)) if self.given_numbers is None else self.given_numbers
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def select(self, index: npt.NDArray[Any]) -> LabelledEvents:
         """Return the events of a mask or of an index array."""
-        return LabelledEvents(self.features[index], self.labels[index], self.weights[index])
+        return LabelledEvents(
+            self.features[index], self.labels[index], self.weights[index], given_numbers=self.numbers[index]
+        )
 
     def require_positive_sums(self, where: str) -> None:
         """Raise unless both classes are there and their weights sum to something positive."""
@@ -273,19 +288,19 @@ def split_indices(
 def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
     """Name, before anything is trained, what in the weights no training can mend."""
     for label, role in ((False, "reference"), (True, "target")):
-        numbers = np.flatnonzero(events.labels == label)
-        abs_weights = np.abs(events.weights[numbers])
+        weights, numbers = (values[events.labels == label] for values in (events.weights, events.numbers))
+        abs_weights = np.abs(weights)
         largest = int(np.argmax(abs_weights))
         share = float(abs_weights[largest] / abs_weights.sum())
         if len(numbers) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
             msg = (
                 f"One event of the {role}, number {int(numbers[largest])}, has the weight "
-                f"{events.weights[numbers[largest]]:.6g} and {share:.0%} of the sum of |w|: it decides the fit alone. "
+                f"{weights[largest]:.6g} and {share:.0%} of the sum of |w|: it decides the fit alone. "
                 "Look at it, or leave it out."
             )
             warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
             continue
-        size = effective_size(events.weights[numbers])
+        size = effective_size(weights)
         if size < _EFFECTIVE_PER_FEATURE * n_features:
             msg = (
                 f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "

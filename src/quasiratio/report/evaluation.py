@@ -149,13 +149,11 @@ def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> fl
 
 
 def _judge_weights(model: RatioEstimator | Reweighter, reference: WeightedSample) -> FloatArray:
-    """Return weights that no pole can bribe, from the reference alone, where its density is positive."""
+    """Return weights that no pole can bribe, from the reference alone, unless its density is seen to be negative."""
     fitted = model.ratios_[0] if isinstance(model, Reweighter) else model
-    density = getattr(fitted, "reference_density_", None)
-    if density is None or density.sign != "positive":
-        return np.asarray(reference.weights)
-    signs = LearnedSigns.of(np.array(reference.features), np.array(reference.weights))
-    return signs.positive_weights(signs.cross_log_odds, np.array(reference.weights), density.floor or 0.0)
+    features, weights = np.array(reference.features), np.array(reference.weights)
+    signs = LearnedSigns.of(features, weights, periodic=fitted.periodic_columns(features))
+    return signs.judge_weights(weights)
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
