@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 
 import quasiratio as qr
 from quasiratio.distributions import signed_jets_case
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.base import RatioEstimator, RatioPrediction
-from quasiratio.estimators.fit_check import CheckedRatio
+from quasiratio.estimators.fit_check import TERMS, CheckedRatio, check_ratio
 from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.sample import WeightedSample
@@ -371,3 +373,68 @@ def test_the_worst_events_are_numbered_as_they_were_given(how: str) -> None:
         assert int(said[0].split("number ")[1].split()[0].rstrip(",")) in places
         assert f"{where}, carries" in said[0]
         assert check.worst_events[0] in places
+
+
+class Broken(qr.SignResolvedRatio):
+    """A fit that fails, however strongly it is regularised, unless its network is small."""
+
+    def train_model(self, fit: Any, floors: Any) -> Any:
+        trained = super().train_model(fit, floors)
+        if tuple(fit.hidden_layers) != (8,):
+            random = torch.Generator().manual_seed(0)
+            with torch.no_grad():
+                for weights in trained.model.network.weights:
+                    weights.normal_(0.0, 3.0, generator=random)
+        return trained
+
+
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")
+def test_a_failing_fit_ends_with_a_small_network() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 1)) + 0.3 * np.repeat([[0.0], [1.0]], 2000, axis=0), np.repeat([0, 1], 2000)
+    options: dict[str, Any] = {"batch_size": 512, "random_state": 0, "verbose": False}
+    helped = Broken(**options).fit(X, y)
+    assert "in a network of 8 hidden units" in helped.fit_check_.helped
+    assert helped.fit_check_.status != "failed"
+    assert str(helped.fit_check_).endswith("hidden units.")
+    fixed = Broken(hidden_layers=(16,), **options).fit(X, y)  # whose width is not ours to choose
+    assert fixed.fit_check_.status == "failed"
+    assert "weight decay of" in fixed.helped_
+    assert "hidden units" not in fixed.helped_
+    given = Broken(max_steps=20, **options).fit(X, y)  # whose length is not
+    assert (given.fit_check_.status, given.helped_) == ("failed", "")
+
+
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")
+@pytest.mark.parametrize("kind", ["positive", "mined", "points"])
+def test_heavy_weights_are_named_by_every_estimator(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(500, 1)), np.ones(500)
+    w[123], w[7] = 1000.0, -1.0
+    options: dict[str, Any] = {"max_steps": 2, "random_state": 0, "verbose": False}
+    said = "number 123, has the weight 1000 and 67%"
+    samples = [WeightedSample(X + 0.1), WeightedSample(X - 0.1)]
+    polynomial = qr.PolynomialRatio(qr.PolynomialBasis(["c"], 1), **options)
+    fits: dict[str, Callable[[], object]] = {
+        "positive": lambda: qr.PositiveReweighter(n_members=2, **options).fit(X, w),
+        "mined": lambda: qr.JointRatio(**options).fit(X, rng.random(500) + 0.5, sample_weight=w),
+        "points": lambda: polynomial.fit_points(WeightedSample(X, w), samples, [[1.0, 1.0], [1.0, -1.0]]),
+    }
+    with pytest.warns(UntrustworthyFitWarning, match=said):
+        fits[kind]()
+
+
+def test_a_risk_that_one_target_event_makes_is_said_to_be_so() -> None:
+    """A pole on it makes any ratio look better than none; alone it is a remark, among candidates it is the end."""
+    n = 500
+    flat, numbers = np.ones(n), np.arange(n)
+    pole = CheckedRatio(flat, np.where(numbers == 3, 300.0, 1.0), flat, flat, flat, numbers, numbers + n)
+    check = check_ratio(pole)
+    assert check.status == "good"
+    assert check.reasons[0].startswith("One event, number 503, carries 38% of the target term of the risk")
+    assert check.reasons[0].endswith("What the risk says is its doing.")
+    assert check_ratio(pole, terms=TERMS).status == "failed"
+    signed = replace(
+        pole, judge_weights=np.where(numbers % 3 == 0, -1.0, 1.0)
+    )  # a negative reference has poles
+    assert check_ratio(signed, terms=TERMS).status == "good"

@@ -297,7 +297,7 @@ def _shares(terms: FloatArray) -> FloatArray:
 def check_ratio(
     checked: CheckedRatio,
     *,
-    terms: Sequence[Term] = (TERMS[0], TERMS[2]),
+    terms: Sequence[Term] = TERMS[:1],
     near_cap: float = 0.0,
     peak_fraction: float = 1.0,
     helped: str = "",
@@ -307,9 +307,10 @@ def check_ratio(
 
     Args:
         checked: The ratio and the weights at events that it was not fitted to.
-        terms: Which sums one event must not carry. The quadratic term is left to those who compare ratios: with positive
-            weights a pole there shows in the risk itself. Where they are signed, because the reference density is negative
-            somewhere, the exact ratio has poles and the risk is no distance; only the reweighted reference is asked then.
+        terms: Which sums one event must not carry. Those of the risk are for those who compare ratios; a ratio alone gets a
+            remark where one event carries the target term, because a reweighted sample can be good nevertheless. Where the
+            reference density is negative somewhere, the exact ratio has poles and the risk is no distance, so that only
+            the reweighted reference is asked.
         near_cap: Share of the reference's absolute weight at the floor of its sign asymmetry.
         peak_fraction: Share of the training after which the best state was reached.
         helped: What was done because a first fit had failed.
@@ -355,6 +356,9 @@ def check_ratio(
     if difference.value > _WORSE_ERRORS * difference.error:
         reasons.append("By its risk the ratio is worse than none.")
     status: Status = "failed" if reasons else "good"
+    bribe = None if has_poles or decisive is not None else checked.decisive_event(TERMS[2:])
+    if bribe is not None:
+        reasons.append(f"{bribe} What the risk says is its doing.")
     if status == "failed":
         reasons.append(
             "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."

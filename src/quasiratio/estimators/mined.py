@@ -30,7 +30,7 @@ from quasiratio.estimators.mined_problems import (
 )
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.single_model import training_stages
-from quasiratio.estimators.training_data import checked_features, event_weights
+from quasiratio.estimators.training_data import checked_features, event_weights, warn_about_sample
 from quasiratio.estimators.trials import (
     TrialReport,
     TrialReportDocument,
@@ -146,6 +146,7 @@ class MinedEstimator(NetworkEstimator):
         coefficients = _checked_coefficients(mined, len(features), terms)
         WeightedSample(np.zeros(len(features)), weights).require_positive_sum("reference")
         self.checked_settings(len(features))
+        warn_about_sample(weights, features.shape[1], "reference", look_at="fit_check_")
         self.seed_: int = self.new_seed()
         self.fingerprint_: DataFingerprint = data_fingerprint(self.feature_list(), features, None, weights)
         events = MinedEvents(features, np.zeros(len(features), dtype=bool), weights, coefficients)
