@@ -24,6 +24,10 @@ PUBLISHED_TRAINING = {
     "schedule": "constant",
     "patience": 20,
     "epoch_size": 100_000,
+    "weight_decay": 0.0,
+    "periodic": [],
+    "reference_density": "any",
+    "target_density": "any",
     "verbose": False,
 }
 

@@ -35,7 +35,6 @@ from quasiratio.estimators.trials import (
     TrialReport,
     TrialReportDocument,
     best_of_trials,
-    longer_while_better,
 )
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
 from quasiratio.ratios.coefficient_model import CoefficientModel, CoefficientModelDocument
@@ -188,9 +187,8 @@ class MinedEstimator(NetworkEstimator):
     def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
         """Train the networks of a problem: trials first, then longer while validation prefers it."""
         fit = self.prepared_fit(training, held_out, self.seed_)
-        best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
-        if fit.trials and len(training) <= _MOST_LONG_EVENTS:
-            best, trials = longer_while_better(fit, partial(train_mined, problem=problem), best, trials)
+        longer = len(training) <= _MOST_LONG_EVENTS
+        best, trials = best_of_trials(fit, partial(train_mined, problem=problem), longer=longer)
         self.trials_: TrialReport = trials
         self.model_: CoefficientModel = cast(Any, best.model)
         self.history_: TrainingHistory = best.history
