@@ -28,6 +28,8 @@ PUBLISHED_TRAINING = {
     "periodic": [],
     "reference_density": "any",
     "target_density": "any",
+    "on_divergence": "ignore",
+    "max_steps": 300 * (100_000 // 256),
     "verbose": False,
 }
 

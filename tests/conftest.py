@@ -11,7 +11,7 @@ import torch
 from hypothesis import settings
 
 from quasiratio.distributions import signed_gaussian_case
-from quasiratio.registry import ACTIVATIONS, ESTIMATORS, LOSSES
+from quasiratio.registry import ACTIVATIONS, ESTIMATORS, FORMATS, LOSSES
 
 torch.set_num_threads(1)  # busy cores and several threads make small networks many times slower
 settings.register_profile("quasiratio", deadline=None, derandomize=True, max_examples=30)
@@ -38,7 +38,7 @@ def toy() -> Callable[[str, int, int], Events]:
 @pytest.fixture(autouse=True)
 def registries_as_they_were() -> Iterator[None]:
     """Forget what a test, or the page that it runs, registered: others ask for exactly what is ours."""
-    before = [(registry, set(registry)) for registry in (ESTIMATORS, LOSSES, ACTIVATIONS)]
+    before = [(registry, set(registry)) for registry in (ESTIMATORS, LOSSES, ACTIVATIONS, FORMATS)]
     yield
     for registry, names in before:
         for name in set(registry) - names:

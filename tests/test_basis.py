@@ -176,3 +176,21 @@ def test_a_million_events_with_136_terms_take_seconds() -> None:
     start = time.perf_counter()
     basis.solve(points, weights, reference_weights=np.ones(10**6))
     assert time.perf_counter() - start < 60
+
+
+def test_rounding_errors_are_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    basis, rng = qr.PolynomialBasis(["a", "b"]), np.random.default_rng(0)
+    points = rng.normal(size=(8, 2))
+    weights = rng.normal(2.0, 0.5, size=(50, 6)) @ basis(points).T
+    solved = basis.solve(points, weights, reference=[0.3, 0.1])
+    whole = solved.rounding_error(weights)
+    monkeypatch.setattr("quasiratio.solved_weights._CHUNK", 7)
+    np.testing.assert_allclose(solved.rounding_error(weights), whole, rtol=1e-12)
+
+
+def test_a_polynomial_of_other_parameters_is_the_same() -> None:
+    basis, rng = qr.PolynomialBasis(["a", "b", "c"], order=3), np.random.default_rng(0)
+    c, centre, theta = rng.normal(size=basis.n_terms), rng.normal(size=3), rng.normal(size=3)
+    moved = basis.recentred(centre) @ c
+    assert basis(theta - centre) @ moved == pytest.approx(basis(theta) @ c)
+    np.testing.assert_allclose(basis.recentred(-centre) @ moved, c, atol=1e-9)

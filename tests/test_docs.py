@@ -102,6 +102,23 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert public - documented - packages == {"__version__"}
 
 
+def documented_names() -> list[str]:
+    reference = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
+    return [name for name in re.findall(r"^::: ([\w.]+)$", reference, re.MULTILINE) if name.count(".") > 1]
+
+
+@pytest.mark.parametrize("documented", documented_names())
+def test_what_is_documented_can_be_imported_from_its_package(documented: str) -> None:
+    """Nobody has to know in which file of a package a name lives; those of single modules are names of the top."""
+    module, _, name = documented.rpartition(".")
+    value = getattr(importlib.import_module(module), name)
+    parts_of_it = module.split(".")
+    packages = [importlib.import_module(".".join(parts_of_it[: n + 1])) for n in range(len(parts_of_it))]
+    offering = [one for one in packages if hasattr(one, "__path__") and name in getattr(one, "__all__", ())]
+    assert offering, f"{name} is in the __all__ of none of {[one.__name__ for one in packages]}"
+    assert all(getattr(one, name) is value for one in offering)
+
+
 def test_every_loss_is_in_the_table() -> None:
     page = (DOCS / "losses.md").read_text(encoding="utf-8")
     for name in quasiratio.losses.LOSSES:

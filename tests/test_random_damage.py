@@ -20,7 +20,7 @@ import safetensors.numpy
 import quasiratio as qr
 from quasiratio.cli.configuration import fit_configuration
 from quasiratio.errors import QuasiratioError
-from quasiratio.model_files.strict_json import json_checksum
+from quasiratio.model_files.document import json_checksum
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row

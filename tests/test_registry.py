@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 import quasiratio as qr
-from quasiratio import registry as registry_module
-from quasiratio.errors import InvalidInputError, QuasiratioWarning
+from quasiratio import lookup
+from quasiratio.errors import InvalidInputError, PluginWarning, QuasiratioWarning
 from quasiratio.estimators import SingleModelRatio, TrainedModel, estimator_by_name
 from quasiratio.losses import ExponentialLink, RatioLoss, loss_by_name
 from quasiratio.networks import Activation
@@ -145,11 +145,59 @@ class TestRegistering:
     def test_an_entry_point_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         offered = {"halved": f"{__name__}:Halved"}
         monkeypatch.setitem(sys.modules, __name__, sys.modules[Halved.__module__])
-        monkeypatch.setattr(
-            registry_module, "_offered", lambda group: offered if group == "quasiratio.losses" else {}
-        )
+        monkeypatch.setattr(lookup, "_offered", lambda group: offered if group == "quasiratio.losses" else {})
         assert "halved" in LOSSES
         assert loss_by_name("halved") == Halved()
+
+    def test_an_entry_point_replaces_nothing_of_ours(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Neither by its name nor by the name of its class, which stands in model files."""
+        offered = {"direct": "foreign:Other", "other": "foreign:DirectRatio", "third": "foreign:Third"}
+        monkeypatch.setattr(lookup, "_offered", lambda group: offered if group == ESTIMATORS.group else {})
+        lookup._left_out.cache_clear()
+        with pytest.warns(PluginWarning) as told:
+            names = list(ESTIMATORS)
+        assert names == [*ESTIMATORS.built_in, "third"]
+        assert {str(one.message).partition(":")[0] for one in told} == {
+            "Left out the method 'direct' that a package offers as 'foreign",
+            "Left out the method 'other' that a package offers as 'foreign",
+        }
+        assert ESTIMATORS["direct"] is ESTIMATORS.of_kind("DirectRatio") is qr.DirectRatio
+        assert ESTIMATORS.class_names()["Third"] == "third"
+        assert "Other" not in ESTIMATORS.class_names()
+        with pytest.raises(
+            InvalidInputError, match="'third', which stands for 'foreign:Third' and cannot be imported"
+        ):
+            ESTIMATORS["third"]
+
+    @pytest.mark.parametrize(
+        ("name", "content", "sentence"),
+        [
+            ("", None, "Got the plugin ''; expected the name of a module"),
+            (".x", None, "Got the plugin '.x'; expected the name of a module"),
+            ("a plugin", None, "Got the plugin 'a plugin'; expected the name of a module"),
+            ("plugin_with_a_slip", "def f(:", r"cannot be imported \(SyntaxError: .*Correct the module"),
+            ("plugin_that_raises", "1 / 0", r"cannot be imported \(ZeroDivisionError: division by zero\)"),
+            (
+                "plugin_of_a_taken_name",
+                "import quasiratio as qr\nqr.register_activation('silu', len)",
+                "which is taken",
+            ),
+            (
+                "plugin_with_imports",
+                "import nothing_like_that",
+                "No module named 'nothing_like_that'.*Install it",
+            ),
+        ],
+    )
+    def test_plugins_that_fail_are_one_sentence(
+        self, name: str, content: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if content is not None:
+            (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        with pytest.raises(InvalidInputError, match=sentence) as error:
+            load_plugins([name])
+        assert "\n" not in str(error.value)
 
     def test_plugins_are_imported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "a_plugin_of_mine.py").write_text(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, effective_size
 
 COLUMNS = {"pt": [10.0, 20.0, 30.0], "n_jets": [1, 2, 3]}
 
@@ -233,3 +233,20 @@ def test_the_repr_says_what_it_holds() -> None:
         text
         == "WeightedSample(3 events, features ['pt', 'n_jets'], sum of weights 1.5, negative fraction 0.333)"
     )
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-140, 1e140, 1e300])
+def test_effective_size_has_no_scale(scale: float) -> None:
+    weights = np.array([1.0, -0.5, 2.0, 0.0])
+    assert effective_size(scale * weights) == pytest.approx(effective_size(weights), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-141, 1e141, 1e308])
+def test_weights_whose_squares_are_no_numbers_are_refused(scale: float) -> None:
+    weights = scale * np.array([1.0, 0.0])
+    for made in (
+        lambda: WeightedSample([[1.0], [2.0]], weights),
+        lambda: WeightedSample.adopt(np.zeros((2, 1), np.float32), weights.copy(), ["x"]),
+    ):
+        with pytest.raises(InvalidInputError, match="Multiply all weights by one constant"):
+            made()

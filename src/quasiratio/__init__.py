@@ -17,55 +17,52 @@ from quasiratio.registry import (
     load_plugins,
     register_activation,
     register_estimator,
+    register_format,
     register_loss,
 )
 
 if TYPE_CHECKING:
-    from quasiratio import distributions, io, losses, metrics, plots, report, workflows
-    from quasiratio.basis import PolynomialBasis
-    from quasiratio.estimators.auto import AutoRatio
-    from quasiratio.estimators.direct import DirectRatio
-    from quasiratio.estimators.joint import JointRatio
-    from quasiratio.estimators.model_files import load
-    from quasiratio.estimators.polynomial import PolynomialRatio
-    from quasiratio.estimators.positive import PositiveReweighter
-    from quasiratio.estimators.reweighter import Reweighter
-    from quasiratio.estimators.sign_resolved import SignResolvedRatio
-    from quasiratio.estimators.signed_mixture import SignedMixtureRatio
-    from quasiratio.sample import WeightedSample
-
-__all__ = [
-    "AutoRatio",
-    "DirectRatio",
-    "JointRatio",
-    "PolynomialBasis",
-    "PolynomialRatio",
-    "PositiveReweighter",
-    "Reweighter",
-    "SignResolvedRatio",
-    "SignedMixtureRatio",
-    "WeightedSample",
-    "__version__",
-    "distributions",
-    "io",
-    "load",
-    "load_plugins",
-    "losses",
-    "metrics",
-    "plots",
-    "register_activation",
-    "register_estimator",
-    "register_loss",
-    "report",
-    "workflows",
-]
+    from quasiratio import distributions as distributions
+    from quasiratio import io as io
+    from quasiratio import losses as losses
+    from quasiratio import metrics as metrics
+    from quasiratio import plots as plots
+    from quasiratio import report as report
+    from quasiratio import workflows as workflows
+    from quasiratio.basis import PolynomialBasis as PolynomialBasis
+    from quasiratio.estimators.auto import AutoRatio as AutoRatio
+    from quasiratio.estimators.direct import DirectRatio as DirectRatio
+    from quasiratio.estimators.joint import JointRatio as JointRatio
+    from quasiratio.estimators.loading import load as load
+    from quasiratio.estimators.polynomial import PolynomialRatio as PolynomialRatio
+    from quasiratio.estimators.positive import PositiveReweighter as PositiveReweighter
+    from quasiratio.estimators.reweighter import Reweighter as Reweighter
+    from quasiratio.estimators.sign_resolved import SignResolvedRatio as SignResolvedRatio
+    from quasiratio.estimators.signed_mixture import SignedMixtureRatio as SignedMixtureRatio
+    from quasiratio.sample import SignPartition as SignPartition
+    from quasiratio.sample import WeightedSample as WeightedSample
+    from quasiratio.solved_weights import SolvedWeights as SolvedWeights
 
 _HOMES = {
     "PolynomialBasis": "quasiratio.basis",
+    "SignPartition": "quasiratio.sample",
+    "SolvedWeights": "quasiratio.solved_weights",
     "WeightedSample": "quasiratio.sample",
-    "load": "quasiratio.estimators.model_files",
+    "load": "quasiratio.estimators.loading",
 }
-_SUBPACKAGES = {"distributions", "io", "losses", "metrics", "plots", "report", "workflows"}
+_SUBPACKAGES = ("distributions", "io", "losses", "metrics", "plots", "report", "workflows")
+
+__all__ = [  # noqa: PLE0604 - estimators are listed once, in the registry
+    *ESTIMATORS.built_in_classes(),
+    *_HOMES,
+    *_SUBPACKAGES,
+    "__version__",
+    "load_plugins",
+    "register_activation",
+    "register_estimator",
+    "register_format",
+    "register_loss",
+]
 
 __version__: str
 

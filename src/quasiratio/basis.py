@@ -164,6 +164,22 @@ class PolynomialBasis:
             columns.append(self.exponents[:, a] * np.prod(point**lowered, axis=1))
         return np.stack(columns, axis=1)
 
+    def recentred(self, theta: Any) -> FloatArray:  # noqa: ANN401
+        r"""Return the matrix that turns coefficients of $\theta$ into those of $\theta - \theta_0$, the same polynomial.
+
+        Example:
+            >>> PolynomialBasis(["a"]).recentred([2.0]).tolist()  # (a - 2)^2 has the coefficients 4, -4, 1
+            [[1.0, 2.0, 4.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]]
+        """
+        point, powers = self.points(theta), self.exponents
+        matrix = np.ones((self.n_terms, self.n_terms))
+        for a in range(self.n_parameters):
+            counts = [
+                [math.comb(k, j) * point[a] ** max(k - j, 0) for k in powers[:, a]] for j in powers[:, a]
+            ]
+            matrix *= np.array(counts)
+        return matrix
+
     def solve(
         self,
         points: Any,  # noqa: ANN401

@@ -23,6 +23,7 @@ __all__ = [
     "nonfinite_features",
     "nonfinite_weights",
     "require_finite_columns",
+    "require_usable_scale",
     "with_needed_precision",
 ]
 
@@ -34,6 +35,7 @@ _N_PROBED = 4096
 _RESOLUTION = 2.0**-11
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e37, 1e-30
 _LARGE_WHOLE_NUMBER = 1e6
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-140, 1e140
 
 
 def columns_to_matrix(features: Any) -> tuple[Any, list[str] | None]:  # noqa: ANN401
@@ -254,7 +256,28 @@ def checked_weights(weights: npt.ArrayLike | None, n_events: int) -> FloatArray:
     n_bad = int(np.sum(~np.isfinite(checked)))
     if n_bad:
         raise nonfinite_weights(n_bad)
+    require_usable_scale(checked)
     return checked
+
+
+def require_usable_scale(weights: FloatArray, source: str = "") -> None:
+    """Raise where the squares of the weights, of which all errors are made, would not be numbers.
+
+    Args:
+        weights: Finite weights.
+        source: Where they came from, if known.
+
+    Example:
+        >>> require_usable_scale(np.array([0.0, -2.5, 1e-300]))
+    """
+    largest = float(max(weights.max(initial=0.0), -weights.min(initial=0.0)))
+    if largest and not _SMALLEST_SCALE <= largest <= _LARGEST_SCALE:
+        origin = f" from {source}" if source else ""
+        msg = (
+            f"Got weights{origin} whose largest has the size {largest:.3g}; expected one between {_SMALLEST_SCALE:.0e} and "
+            f"{_LARGEST_SCALE:.0e}. Multiply all weights by one constant, which changes no ratio."
+        )
+        raise InvalidInputError(msg)
 
 
 def nonfinite_weights(n_bad: int, source: str = "") -> InvalidInputError:

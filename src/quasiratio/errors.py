@@ -9,6 +9,7 @@ with code 2.
 from __future__ import annotations
 
 __all__ = [
+    "AssumedValueWarning",
     "DivergenceError",
     "DivergenceWarning",
     "FeatureWarning",
@@ -19,6 +20,7 @@ __all__ = [
     "NegativeDensityWarning",
     "NegativeWeightWarning",
     "OmittedColumnWarning",
+    "PluginWarning",
     "QuasiratioError",
     "QuasiratioWarning",
     "SupportWarning",
@@ -72,6 +74,10 @@ class QuasiratioWarning(_Advised, UserWarning):
     """Base class of every warning that quasiratio issues."""
 
 
+class AssumedValueWarning(QuasiratioWarning):
+    """A value that a file does not give was assumed."""
+
+
 class DivergenceWarning(QuasiratioWarning):
     """The training risk ran away; the best validated state was kept."""
 
@@ -90,6 +96,10 @@ class NegativeDensityWarning(QuasiratioWarning):
 
 class OmittedColumnWarning(QuasiratioWarning):
     """Columns of the input cannot be written in the format of the output, and were left out."""
+
+
+class PluginWarning(QuasiratioWarning):
+    """An installed package offers something under a name that is taken, and it was left out."""
 
 
 class SupportWarning(QuasiratioWarning):

@@ -2,7 +2,8 @@
 
 A name that is free, or an empty directory, may be used. A directory that the same command has written before may
 be written again: it holds a list of the files that are ours. Anything else needs `overwrite=True`, and even then only
-files of the same names are replaced.
+files of the same names are replaced. A model is one thing, and is swapped as a whole: so it never goes among files of
+others, with `overwrite=True` neither.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from quasiratio.atomic_files import remove_stale
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import FORMATS
 
 __all__ = [
     "OutputFile",
@@ -29,7 +31,6 @@ __all__ = [
 _LIST_NAME = ".quasiratio.json"
 _LONGEST_NAME = 200  # bytes; leaves room for what is added to names of unfinished files
 _LONGEST_PART = 255
-_SUFFIXES = (".root", ".parquet", ".npz")
 _ONE, _ANOTHER = "Choose one with `output`.", "Choose another with `output`."
 
 
@@ -129,7 +130,8 @@ def publish_directory(finished: Path, path: Path, *, command: str) -> None:
         for name in sorted(names, key=lambda name: (name.endswith((".html", ".json")), name)):
             (finished / name).replace(path / name)
         for name in before - names:
-            (path / name).unlink(missing_ok=True)
+            if not (path / name).is_dir():
+                (path / name).unlink(missing_ok=True)
         _write_list(path, command, names)
     except OSError as error:
         raise _unwritable(path, error) from error
@@ -148,10 +150,16 @@ def _own_names(path: Path, command: str) -> set[str]:
     try:
         content = json.loads((path / _LIST_NAME).read_text(encoding="utf-8"))
         if content["command"] == command:
-            return {str(name) for name in content["files"]} | {f"{_LIST_NAME}.new"}
+            return {name for name in content["files"] if _is_plain(name)} | {f"{_LIST_NAME}.new"}
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return set()
+
+
+def _is_plain(name: object) -> bool:
+    """Whether this names a file of the directory itself: a list that was edited must not reach further."""
+    is_name = isinstance(name, str) and "\0" not in name and name not in ("", ".", "..")
+    return is_name and Path(str(name)).name == name
 
 
 def _names(path: Path) -> set[str]:
@@ -181,9 +189,8 @@ class OutputFile:
     """
 
     def __init__(self, text: str) -> None:
-        head, separator, tree = text.rpartition(".root:")
-        self.path = Path(f"{head}.root" if separator else text)
-        self.tree = tree if separator else None
+        path, self.tree = FORMATS.split_tree(text)
+        self.path = Path(path)
 
     def tree_like(self, source: str, path: str | os.PathLike[str]) -> str:
         """Return the tree that was named, else that of the input (`source` with its `path`), else `events`."""
@@ -192,15 +199,16 @@ class OutputFile:
         return self.tree or named.partition(";")[0] or "events"  # a new file begins with cycle 1
 
 
-def output_file(text: str, *, overwrite: bool, suffixes: Sequence[str] = _SUFFIXES) -> OutputFile:
+def output_file(text: str, *, overwrite: bool, suffixes: Sequence[str] | None = None) -> OutputFile:
     """Return the output that an option names, or say why it cannot be written.
 
     Args:
         text: What was given.
         overwrite: Replace a file that is there.
-        suffixes: Formats that can be written.
+        suffixes: Formats that can be written; by default those of `FORMATS`.
     """
     output = OutputFile(text)
+    suffixes = suffixes or list(FORMATS)
     path = require_output_name(output.path if text else text, "file")
     if path.suffix.lower() not in suffixes:
         expected = ", ".join(suffixes[:-1]) + (" or " if suffixes[:-1] else "") + suffixes[-1]

@@ -24,6 +24,7 @@ from quasiratio.columns import (
     columns_to_matrix,
     filled,
     require_finite_columns,
+    require_usable_scale,
 )
 from quasiratio.errors import InvalidInputError
 
@@ -123,6 +124,7 @@ class WeightedSample:
                 "per event. Build WeightedSample(features, weights, names), which converts them."
             )
             raise InvalidInputError(msg)
+        require_usable_scale(weights)
         sample = object.__new__(cls)
         sample._set(features, weights, checked, fill or {})
         return sample
@@ -139,7 +141,10 @@ class WeightedSample:
     def __getitem__(self, index: Any) -> Self:  # noqa: ANN401 - whatever NumPy takes, but one integer
         """Return the events of a slice, an index array or a mask."""
         if isinstance(index, int | np.integer):
-            msg = f"Got the single index {index}; slice instead, as in sample[{index}:{index + 1}]."
+            msg = (
+                f"Got the single index {index} of a WeightedSample; slice instead, as in sample[{index}:{index + 1}]. A Pipeline "
+                "or a search of scikit-learn takes arrays: give sample.features, and sample.weights as sample_weight."
+            )
             raise InvalidInputError(msg)
         return self._with(self.features[index], self.weights[index])
 
@@ -232,6 +237,7 @@ def effective_size(weights: npt.NDArray[np.float64]) -> float:
         >>> effective_size(np.array([1.0, 1.0, -1.0]))
         0.3333333333333333
     """
-    with np.errstate(over="ignore"):
-        sum_of_squares = float(np.square(weights).sum())
-        return float(np.square(weights.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0
+    # In units of a power of two, so that no square is too large or too small, and no digit is lost.
+    scaled = np.ldexp(weights, -np.frexp(np.abs(weights).max(initial=0.0))[1])
+    sum_of_squares = float(np.square(scaled).sum())
+    return float(np.square(scaled.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0

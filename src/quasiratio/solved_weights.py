@@ -54,14 +54,17 @@ class SolvedWeights:
             weights: The weights that were solved.
             bits: Bits of their mantissa.
         """
-        squares = np.square(np.asarray(weights, dtype=np.float64))
+        given, result = np.asarray(weights), np.empty_like(self.coefficients)
         error = 2.0 ** (-bits - 1) / 3.0**0.5
-        own, shared = squares @ np.square(self.inverse).T, squares @ (self.inverse * self.reference_row).T
-        of_reference = (squares @ np.square(self.reference_row))[:, None]
-        variance = own - 2.0 * self.coefficients * shared + np.square(self.coefficients) * of_reference
-        result: FloatArray = (
-            error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights)[:, None]
-        )
+        for start in range(0, len(given), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            squares, c = np.square(given[rows].astype(np.float64)), self.coefficients[rows]
+            variance = squares @ np.square(self.inverse).T
+            variance -= 2.0 * c * (squares @ (self.inverse * self.reference_row).T)
+            variance += np.square(c) * (squares @ np.square(self.reference_row))[:, None]
+            result[rows] = (
+                error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights[rows])[:, None]
+            )
         return result
 
 

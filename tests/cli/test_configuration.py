@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quasiratio.cli.configuration import fit_configuration, partial_configuration
 from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, configuration_text
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.registry import ESTIMATORS, LOSSES
 
 SAMPLES = "reference: a.root:events\ntarget: [b.root, c.root]\noutput: model\n"

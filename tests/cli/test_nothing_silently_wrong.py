@@ -78,6 +78,7 @@ class Case:
 
 CASES = [
     # outputs: one rule for all commands
+    Case("the state of a fit among files of the user", FIT, "'thesis.tex'", text("new.partial/thesis.tex")),
     *[
         Case(f"{arguments[0]} to nothing", replaced(arguments, ""), "Got an empty output|Got --output ")
         for arguments in (FIT, EVALUATE, APPLY, POSITIVE, GENERATE, STUDY, DEMO, EXPORT)
@@ -127,13 +128,23 @@ CASES = [
             ["fit", "reference.npz", "target.npz", "-o", "new"],
         )
     ],
+    *[
+        Case(f"{command[0]} with weights of {scale}", [*command, "--weight", f"w*{scale}"], f"w\\*{scale}' whose largest")
+        for scale in ("1e300", "1e-200")
+        for command in (FIT, POSITIVE, EVALUATE, ["inspect", "reference.npz", "target.npz"])
+    ],
     Case("a hash in a weight", ["inspect", "reference.npz", "--weight", "w#up"], "'#' may stand in names in backticks"),
     Case("a long formula", ["inspect", "reference.npz", "--weight", "w+" * 1500], r"w\.\.\.w|\.\.\."),
     # devices and sizes
     *[
         Case(f"device {name}", [*FIT, "--device", name], f"Got the device '{name}'")
-        for name in ("meta", "privateuseone", "mps", "mkldnn", "cuda:99", "fpga", "cpu:x")
+        for name in ("meta", "privateuseone", "mps", "mkldnn", "cuda:99", "fpga", "cpu:x", "cpu:7")
     ],
+    Case("a device before any file", [*FIT, "--device", "cpu:7", "--features", "pt", "--tree", "none"], "Got the device 'cpu:7'", lambda here: (here / "target.npz").unlink()),
+    Case("too many threads", [*FIT, "--threads", "100000"], "Got --threads 100000; expected .* at most 1,024"),
+    Case("a large batch", [*FIT, "--batch-size", "100000000000"], "at most 100,000,000"),
+    Case("wide layers", [*FIT, "--hidden-layers", "200000,200000"], "from 1 to 100,000"),
+    Case("a fast rate", [*FIT, "--learning-rate", "1e9"], "at most 1000"),
     Case("a network beyond memory", [*FIT, "--hidden-layers", "100000,100000,100000"], "hidden_layers"),
     Case("a network beyond numbers", [*FIT, "--hidden-layers", "9999999999,9999999999"], "--hidden-layers"),
 ]  # fmt: skip
@@ -254,6 +265,15 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=100)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("scale", ["1", "1e300", "1e-200"])
+def test_the_effective_size_of_applied_weights_has_no_scale(workspace: Path, scale: str) -> None:
+    result = CliRunner().invoke(app, [*APPLY, "--weight", f"w*{scale}"], catch_exceptions=False)
+    assert result.exit_code == 0
+    sizes = next(line for line in result.output.splitlines() if "effective size" in line)
+    w = np.load(workspace / "reference.npz")["w"]
+    assert float(sizes.split()[2]) == pytest.approx(w.sum() ** 2 / (w @ w), rel=1e-4)
 
 
 def test_numpy_is_silent_before_our_sentence(workspace: Path) -> None:

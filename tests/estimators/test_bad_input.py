@@ -133,7 +133,7 @@ def test_bad_validation_is_refused(kind: str, validation: Any, message: str) -> 
     ("options", "message"),
     [
         ({"schedule": "linear"}, "schedule = 'linear'; expected one of cosine, constant"),
-        ({"on_divergence": "ignore"}, "on_divergence = 'ignore'; expected one of warn, raise"),
+        ({"on_divergence": "stop"}, "on_divergence = 'stop'; expected one of warn, raise, ignore"),
         ({"device": "abacus"}, "device 'abacus', which is not available here; use 'auto' or 'cpu'"),
         ({"activation": "swish"}, "activation 'swish'; expected one of silu"),
         ({"batch_size": 0}, "batch_size = 0; expected a positive whole number"),
@@ -250,3 +250,20 @@ def test_validation_without_a_sign_of_the_training_is_named() -> None:
     w = np.where(np.arange(N_EVENTS) % 8 == 1, -0.5, 1.0)
     with pytest.raises(InvalidInputError, match="both signs where the validation data have one only"):
         MAKERS["signed mixture"]().fit(FEATURES, LABELS, w, validation=(FEATURES, LABELS, None))
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_threads": 10**9}, "Got n_threads = 1000000000; expected at most 1024"),  # ended the process
+        ({"random_state": -1}, "Got random_state = -1; expected a whole number from 0 to"),
+        ({"random_state": 2**40}, "expected a whole number from 0 to"),
+        ({"random_state": "x" * 1000}, "expected a whole number from 0 to"),
+        ({"device": "cpu:7"}, "Got the device 'cpu:7'"),
+    ],
+)
+def test_options_beyond_their_limits(kind: str, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInputError, match=sentence) as raised:
+        MAKERS[kind](**options).fit(FEATURES, LABELS)
+    assert len(str(raised.value)) < 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -55,3 +55,25 @@ def test_a_fold_without_a_class_is_one_sentence() -> None:
         cross_val_score(RATIOS["resolved"](), X, Y, cv=KFold(5), error_score="raise")
     scores = cross_val_score(RATIOS["resolved"](), X, Y, cv=StratifiedKFold(3, shuffle=True, random_state=0))
     assert np.all(np.isfinite(scores))
+
+
+def test_a_learning_curve_of_sorted_labels_says_how() -> None:
+    ratio = RATIOS["resolved"]()
+    with pytest.raises(InvalidInputError, match="shuffle=True does in a learning curve"):
+        learning_curve(ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3])
+    scores = learning_curve(
+        ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3], shuffle=True, random_state=0
+    )
+    assert np.all(np.isfinite(scores[2]))
+
+
+def test_a_sample_in_a_pipeline_or_a_grid_says_how() -> None:
+    sample = qr.WeightedSample(X)
+    for search in (
+        make_pipeline(StandardScaler(), RATIOS["resolved"]()),
+        GridSearchCV(RATIOS["resolved"](), {"hidden_layers": [(3,)]}, cv=2, error_score="raise"),
+    ):
+        with pytest.raises(
+            InvalidInputError, match=r"sample\.features, and sample\.weights as sample_weight"
+        ):
+            search.fit(sample, Y)

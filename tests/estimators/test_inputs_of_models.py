@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.model_files import describe
+from quasiratio.estimators.loading import describe
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::quasiratio.errors.QuasiratioWarning"

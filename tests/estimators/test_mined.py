@@ -110,10 +110,25 @@ def test_another_reference_point_is_exact_as_well() -> None:
     events = CASE.sample(6000, np.random.default_rng(3))
     at = {"a": 0.3, "b": -0.2}
     reference = events.mined @ CASE.basis(at)
-    for method in ("regression", "sign-resolved"):
-        model = qr.PolynomialRatio(CASE.basis, method=method, **QUICK)
+    for method in METHODS:
+        model = qr.PolynomialRatio(CASE.basis, method=method, **QUICK)  # type: ignore[arg-type]
         model.fit(events.features, events.mined / reference[:, None], reference)
         np.testing.assert_allclose(model.predict_intensity(events.features, at), 1.0, atol=1e-6)
+        assert model.predict_intensity(events.features, [3.0, -4.0]).std() > 0.1  # and something was learned
+
+
+def test_positive_with_another_reference_is_a_square_and_learns_the_same(test_events: np.ndarray) -> None:
+    events = CASE.sample(8000, np.random.default_rng(3))
+    at = {"a": 0.1, "b": 0.05}
+    reference = events.mined @ CASE.basis(at)
+    model = qr.PolynomialRatio(CASE.basis, method="positive", **QUICK)
+    model.fit(events.features, events.mined / reference[:, None], reference)
+    points = np.random.default_rng(0).normal(scale=3.0, size=(50, 2))
+    assert model.predict_intensity(test_events, points).min() >= -1e-9
+    exact = CASE.exact_coefficients(test_events)
+    exact /= (exact @ CASE.basis(at))[:, None]
+    error = np.sqrt(np.mean((model.predict_coefficients(test_events) - exact) ** 2, axis=0))
+    assert (error / exact.std(axis=0)).max() < 0.3
 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])
@@ -130,6 +145,16 @@ def test_positive_refuses_squares_that_are_not_there() -> None:
     without = events.mined * [1, 1, 1, 0, 0, 0]
     with pytest.raises(InvalidInputError, match="negative at some parameter values"):
         qr.PolynomialRatio(CASE.basis, method="positive", **QUICK).fit(events.features, without)
+
+
+def test_positive_with_a_mean_on_the_edge_is_one_sentence_or_a_fit() -> None:
+    """A mean matrix that is singular, or negative by less than what counts, has no triangular root as it is."""
+    basis, rng = qr.PolynomialBasis(["a"]), np.random.default_rng(0)
+    X, noise = rng.normal(size=(500, 1)), 0.02 * rng.normal(size=500)
+    for middle in (2.0, 2.0016):
+        c = np.column_stack([np.ones(500), np.full(500, middle) + noise - noise.mean(), np.ones(500)])
+        model = qr.PolynomialRatio(basis, method="positive", max_steps=5, random_state=0).fit(X, c)
+        assert np.isfinite(model.predict_coefficients(X)).all()
 
 
 def test_members_and_their_spread(test_events: np.ndarray) -> None:
@@ -193,8 +218,10 @@ def test_the_joint_ratio(method: Any) -> None:
     assert model.predict_ratio(events.features).mean() == pytest.approx(1.0)
     plain = qr.JointRatio(method=method, normalize=False, **QUICK).fit(events.features, 3.0 * events.mined)
     assert plain.predict_ratio(events.features).mean() == pytest.approx(3.0 * events.mined.mean())
+    bad = qr.JointRatio(method=method, **QUICK)
     with pytest.raises(InvalidInputError, match="positive one"):
-        qr.JointRatio(method=method, **QUICK).fit(events.features, -events.mined)
+        bad.fit(events.features, -events.mined)
+    assert not hasattr(bad, "model_")  # refused before it was trained
 
 
 @pytest.mark.slow

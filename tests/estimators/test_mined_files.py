@@ -102,3 +102,18 @@ def test_a_document_with_another_basis_or_other_outputs_is_refused(
         part[place[-1]] = value
         with pytest.raises(ValidationError, match=complaint):
             type(model).document_type().model_validate(document)
+
+
+def test_a_model_whose_parameters_were_changed_is_saved_as_it_was_fitted(tmp_path: Path) -> None:
+    """`n_members` is a parameter, which may be set for the next fit; the fitted members are those of the model."""
+    case = LatentAmplitudeCase()
+    events = case.sample(2000, np.random.default_rng(0))
+    model = qr.PolynomialRatio(case.basis, n_members=2, max_steps=20, random_state=0)
+    model.fit(events.features, events.mined).set_params(n_members=1)
+    model.save(tmp_path / "model")
+    again = qr.load(tmp_path / "model", expected=qr.PolynomialRatio)
+    expected = model.predict_ratio(events.features, [0.5, 0.0], return_std=True)
+    for one, other in zip(
+        again.predict_ratio(events.features, [0.5, 0.0], return_std=True), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.model_files import describe
+from quasiratio.estimators.loading import describe
 from quasiratio.estimators.persistent import TemplateDocument
 from quasiratio.losses import Bce, RatioLoss
 from quasiratio.ratios import RatioModel

@@ -145,10 +145,10 @@ def test_names_that_cannot_be_inputs_are_refused(tmp_path: Path) -> None:
         model = qr.SignResolvedRatio(max_steps=5, hidden_layers=(4,), random_state=0, verbose=False)
         model.fit({"x": X[:, 0], name: X[:, 1]}, y)
         with pytest.raises(InvalidInputError, match="as inputs of their own"):
-            model.export_onnx(tmp_path / "model.onnx", separate_inputs=True)
-        model.export_onnx(tmp_path / "model.onnx")
+            model.export_onnx(tmp_path / "model.onnx", separate_inputs=True, overwrite=True)
+        model.export_onnx(tmp_path / "model.onnx", overwrite=True)
     model.fit({"Exp_5": X[:, 0], "constant_1": X[:, 1]}, y)  # as the graph might call its own values
-    model.export_onnx(tmp_path / "model.onnx", separate_inputs=True)
+    model.export_onnx(tmp_path / "model.onnx", separate_inputs=True, overwrite=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     (ratio,) = session.run(None, {"Exp_5": X[:, :1], "constant_1": X[:, 1:]})
     require_equal(ratio, model.predict_ratio(X), model.predict_ratio(X))
@@ -189,9 +189,12 @@ def test_the_file_appears_whole_and_replaces_an_older_one(fitted_estimator: Fitt
     estimator = fitted_estimator("resolved")
     place = tmp_path / "model.onnx"
     place.write_bytes(b"older")
-    estimator.export_onnx(str(place))
+    with pytest.raises(InvalidInputError, match="overwrite=True"):
+        estimator.export_onnx(place)
+    assert place.read_bytes() == b"older"
+    estimator.export_onnx(str(place), overwrite=True)
     first = place.read_bytes()
-    estimator.export_onnx(place)
+    estimator.export_onnx(place, overwrite=True)
     assert place.read_bytes() == first  # and the same bytes each time
     (tmp_path / "directory").mkdir()
     with pytest.raises(InvalidInputError, match="expected the name of a file"):

@@ -75,3 +75,14 @@ def test_the_held_out_events_are_the_same_without_a_seed(events) -> None:
 def test_a_wrong_kind_of_tuning_is_refused(events, fitted) -> None:
     with pytest.raises(InvalidInputError, match="expected one of coefficients, all"):
         fitted.tuned("none", *events)
+
+
+def test_the_tuning_can_have_a_training_of_its_own(events, fitted) -> None:
+    own = {"learning_rate": 3e-4, "batch_size": 100, "patience": 2}
+    tuned = fitted.tuned("all", *events, training=own)
+    assert max(tuned.tuning_history_.learning_rate) <= 3e-4
+    assert max(tuned.tuning_history_.learning_rate) > max(
+        fitted.tuned("all", *events).tuning_history_.learning_rate
+    )
+    with pytest.raises(InvalidInputError, match="Got rate for the training of the tuning; expected some of"):
+        fitted.tuned("all", *events, training={"rate": 1.0})

@@ -284,3 +284,15 @@ def test_output_must_not_be_an_input(tmp_path):
     for name in ("a.npz", "link.npz", "../" + tmp_path.name + "/a.npz"):
         with pytest.raises(InvalidInputError, match="as output and as input"):
             create_table(tmp_path / name, inputs=[open_table(tmp_path / "a.npz")])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz"])
+@pytest.mark.parametrize("compression", ["zlib", None])
+def test_the_same_events_give_the_same_file(tmp_path, suffix, compression, monkeypatch):
+    for number, seconds in enumerate((1e9, 1.6e9)):
+        monkeypatch.setattr("time.time", lambda seconds=seconds: seconds)
+        with create_table(
+            tmp_path / f"{number}{suffix}", metadata=METADATA, compression=compression
+        ) as writer:
+            writer.append(FLAT)
+    assert (tmp_path / f"0{suffix}").read_bytes() == (tmp_path / f"1{suffix}").read_bytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import AssumedValueWarning, InvalidInputError
 from quasiratio.io import open_table
 from quasiratio.io.weight_points import point_of_name, points_of_names, read_points
 from quasiratio.io.weight_vectors import read_weight_vectors
@@ -29,9 +29,9 @@ def test_names_tell_their_points(name: str, point: dict[str, float]) -> None:
     assert point_of_name(name, ["ctG", "cQe1", "cHW", "cHB", "C_H", "C_uH", "c3"]) == point
 
 
-@pytest.mark.parametrize("name", ["pt", "EFTrwgt5_ctG", "EFTrwgt5_ctG_abc", "cHW_1_2_3x"])
+@pytest.mark.parametrize("name", ["pt", "EFTrwgt5_ctG", "EFTrwgt5_ctG_abc", "cHW_1_2_3x", "a_1_a_2"])
 def test_names_that_tell_nothing_are_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match="names and values"):
+    with pytest.raises(InvalidInputError, match=r"names and values|a parameter twice"):
         point_of_name(name)
 
 
@@ -50,7 +50,10 @@ def test_a_reweight_card(tmp_path: Path) -> None:
         "change rwgt_dir rwgt\n# comment\nlaunch --rwgt_name=EFTrwgt0\n set ctG 0.5 # two\n set param_card cpt -1\n"
         "launch --rwgt_name=EFTrwgt1\n  set param_card DIM6 7 2.5\n"
     )
-    found = read_points(card)
+    with pytest.warns(
+        AssumedValueWarning, match=r"ctG, cpt, DIM6_7 in 2 of its 2 points; they are taken for zero"
+    ):
+        found = read_points(card)
     assert found.parameters == ("ctG", "cpt", "DIM6_7")
     np.testing.assert_array_equal(found.points, [[0.5, -1, 0], [0, 0, 2.5]])
     card.write_text("launch\n set ctG many\n")
@@ -61,13 +64,41 @@ def test_a_reweight_card(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("launch\n set 5\n", "line 2 is 'set 5'; expected 'set NAME VALUE'"),
+        ("set ctG 1\nlaunch\n set ctG 2\n", "line 1, 'set ctG 1', stands before the first 'launch'"),
+        ("launch\n set ctG 1\n set ctG 2\n", "line 3 sets 'ctG' again"),
+        ("launch\n set ctG nan\n", "finite number"),
+        ("# nothing\n", "without a line 'launch'"),
+    ],
+)
+def test_bad_cards(text: str, complaint: str, tmp_path: Path) -> None:
+    card = tmp_path / "reweight_card.dat"
+    card.write_text(text)
+    with pytest.raises(InvalidInputError, match=complaint):
+        read_points(card)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
         ("points: []", "no list of points"),
         ("points: [[1, 2]]", "without names"),
         ("parameters: [a]\npoints: [[1, 2]]", "expected 1 numbers"),
-        ("- {a: x}", "expected numbers"),
+        ("- {a: x}", "expected finite numbers"),
         ("points: [{a: 1}]\nextra: 3", "entries extra"),
         ("points: [{a: 1}]\ncolumns: [u, v]", "not one for each"),
         ("points: [", "no YAML"),
+        ("points: [{a: 1}]\nreference: 3", "expected names and values"),
+        ("points: [{a: 1}]\nreference: {b: 3}", "finite numbers of the parameters a"),
+        ("points: [{a: 1}]\nbranch: [x]", "expected the name of one column"),
+        ("points: [{a: 1}]\nbranch: x\ncolumns: [y]", "expected one of them"),
+        ("- {a: .nan}", "expected finite numbers"),
+        ("- {a: .inf}", "expected finite numbers"),
+        ("- {a: true}", "expected finite numbers"),
+        ("- {a: 1, a: 2}", "'a' twice in line 1"),
+        ("parameters: [a, a]\npoints: [[1, 2]]", "'a' twice among the parameters"),
+        ("points: [{a: 1}, {a: 2}]\ncolumns: [u, u]", "'u' twice among the columns"),
+        ("parameters: [a, 3]\npoints: [[1, 2]]", "expected a list of names"),
     ],
 )
 def test_bad_yaml(text: str, complaint: str, tmp_path: Path) -> None:
@@ -108,3 +139,16 @@ def test_vectors_that_are_empty_or_too_short_are_counted(tmp_path: Path) -> None
         read_weight_vectors(good, 2, branch="V")
     with pytest.raises(InvalidInputError, match="expected a vector"):
         read_weight_vectors(good, 2, branch="pt")
+
+
+def test_weights_with_a_dot_in_an_rntuple(tmp_path: Path) -> None:
+    uproot, ak = pytest.importorskip("uproot"), pytest.importorskip("awkward")
+    names = ["EFTrwgt0_SM", "EFTrwgt5_ctG_0.1", "EFTrwgt6_ctG_0.15"]
+    columns = {name: np.arange(3.0) + number for number, name in enumerate(names)}
+    with uproot.recreate(tmp_path / "a.root") as file:
+        file.mkrntuple("Events", ak.Array({**columns, "pt": np.ones(3)}))
+    table = open_table(f"{tmp_path}/a.root:Events")
+    found = points_of_names(table.numeric_columns(), "EFTrwgt*")
+    np.testing.assert_array_equal(found.points[:, 0], [0.0, 0.1, 0.15])
+    weights = read_weight_vectors(table, 3, columns=found.columns)
+    np.testing.assert_array_equal(weights, np.column_stack(list(columns.values())))

@@ -16,7 +16,7 @@ import safetensors.numpy
 
 import quasiratio as qr
 from quasiratio.errors import QuasiratioWarning
-from quasiratio.model_files.strict_json import json_checksum
+from quasiratio.model_files.document import json_checksum
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
 

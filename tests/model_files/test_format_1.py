@@ -16,7 +16,7 @@ import onnxruntime
 import pytest
 
 import quasiratio as qr
-from quasiratio.estimators.model_files import describe
+from quasiratio.estimators.loading import describe
 
 HERE = Path(__file__).parent / "format_1"
 

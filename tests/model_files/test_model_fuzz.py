@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import quasiratio as qr
 from quasiratio.errors import QuasiratioError
-from quasiratio.model_files.strict_json import json_checksum
+from quasiratio.model_files.document import json_checksum
 
 FUZZ = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 VALUES = (

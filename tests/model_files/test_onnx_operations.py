@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import erf
 
-from quasiratio.estimators.reweighter import fold_of_events
-from quasiratio.model_files.onnx_folds import _add_bits, add_folds
+from quasiratio.estimators.reweighter import _add_bits, add_folds, fold_of_events
 from quasiratio.model_files.onnx_graph import OPSET, OnnxGraph
 from quasiratio.networks import ACTIVATIONS
 from quasiratio.networks.activations import activation_named, add_erf

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.strict_json import json_checksum, parse_object
+from quasiratio.model_files.document import json_checksum, parse_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

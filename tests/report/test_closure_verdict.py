@@ -12,9 +12,9 @@ from quasiratio import WeightedSample
 from quasiratio.metrics import ClosureResult, TrainingError, total_chi_squared
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_verdict import evaluation_verdict
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.evaluation import Evaluation
 from quasiratio.report.omnibus import OmnibusTest
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 
 from .conftest import evaluated, exact, shifted
 

@@ -10,10 +10,10 @@ import pytest
 
 import quasiratio as qr
 from quasiratio.report import Facts, Picture, Report, Section, Table, Text
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.chapters import evaluation_report
 from quasiratio.report.evaluation import evaluate_model
-from quasiratio.report.evaluation_report import evaluation_report
 from quasiratio.report.model_section import model_section
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 
 from .conftest import Page, shifted
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from quasiratio.report import Picture
+from quasiratio.studies.engine.conduct import StudyOptions, resolved_settings
 from quasiratio.studies.engine.registry import study_by_name
 from quasiratio.studies.engine.study import Presentation, Row
 from quasiratio.studies.signed_gaussians.toy_events import toy_events
@@ -110,6 +111,8 @@ def test_published_settings_are_the_papers() -> None:
     assert parameters["rosmm"]["balanced_draw"] is True
     assert parameters["direct"]["hidden_layers"] == [64, 64]
     assert {parameters["direct"][name] for name in ("batch_size", "patience")} == {256, 20}
+    assert parameters["tuning"] == {"learning_rate": 1e-4}
+    assert parameters["direct"]["on_divergence"] == "ignore"
     assert rosmm.arguments["sizes"] == [2_000_000, 600_000, 1_400_000]
     for kind in ("rosmm", "direct"):
         assert {parameters[kind][f"{role}_density"] for role in ("reference", "target")} == {"any"}
@@ -122,6 +125,21 @@ def test_a_failed_fit_has_an_error_although_its_mean_square_is_negative() -> Non
     ratio[np.flatnonzero(events.reference.weights < 0)[0]] += 100.0
     assert np.average((ratio - events.exact) ** 2, weights=events.reference.weights) < 0
     assert events.judge(ratio)["rms"] == pytest.approx(100.0 / np.sqrt(3000))
+
+
+def test_published_settings_have_the_methods_of_the_paper_unless_others_are_named() -> None:
+    settings = resolved_settings(STUDY, StudyOptions(preset="full", published_settings=True))
+    assert settings["methods"] == ["mlp", "rosmm", "rosmm_c", "rosmm_r"]
+    named = StudyOptions(preset="full", published_settings=True, methods=("lsif",))
+    assert resolved_settings(STUDY, named)["methods"] == ["lsif"]
+    assert "auto" in resolved_settings(STUDY, StudyOptions(preset="full"))["methods"]
+
+
+def test_rows_say_how_many_epochs_were_trained_and_kept(rows) -> None:
+    (fit, tuning) = next(row for row in rows if row.key == "signed/seed-1/rosmm_r").values["epochs"]
+    assert len(fit) == 5  # the number of epochs, and one kept for each of four sub-ratios
+    assert len(tuning) == 2
+    assert max(fit[1:]) < fit[0]
 
 
 def test_arguments_are_plain_json() -> None:

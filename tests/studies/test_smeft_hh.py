@@ -8,14 +8,24 @@ import numpy as np
 import pytest
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.generators.gg_hh import FEATURES
 from quasiratio.io import create_table
 from quasiratio.studies.engine.conduct import StudyOptions, resolved_settings
 from quasiratio.studies.engine.registry import study_by_name
 from quasiratio.studies.engine.study import Presentation, Row
+from quasiratio.studies.ratio_methods import fit_family
 from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, generated_columns, hh_events
 
 STUDY = study_by_name("smeft-hh")
-METHODS = ["mlp", "rosmm", "rosmm_c", "rosmm_r", "sign-resolved"]
+METHODS = [
+    "mlp",
+    "rosmm",
+    "rosmm_c",
+    "rosmm_r",
+    "sign-resolved",
+    "sign-resolved-objects",
+    "exact",
+]
 FIGURES = {
     "weights",
     "m_hh-hard-scattering",
@@ -93,8 +103,40 @@ def test_tables_have_eight_observables_beside_the_published(presentation) -> Non
         difference / lines["RoSMM_r", "spread"][-1]
     )
     assert ("sign-resolved", "published") not in lines
-    assert len(presentation.tables["entropy"].rows) == len(table.rows)
+    of_both = [row for row in table.rows if row[1] != "above the hard process"]
+    assert len(presentation.tables["entropy"].rows) == len(of_both)
     assert any("next-to-leading order" in note for note in presentation.notes)
+
+
+def test_methods_stand_beside_the_hard_process(presentation, rows) -> None:
+    chi2 = {row.key: row.values["chi2"]["hh_pt"] for row in rows if "chi2" in row.values}
+    table = presentation.tables["chi2"]
+    lines = {(row[0], row[1]): row[2:] for row in table.rows}
+    place = table.columns.index("hh_pt") - 2
+    above = [chi2[f"seed-{seed}/sign-resolved-objects"] - chi2[f"seed-{seed}/exact"] for seed in range(2)]
+    assert lines["sign-resolved, objects", "above the hard process"][place] == pytest.approx(np.mean(above))
+    assert ("hard process", "above the hard process") not in lines
+    assert "hard process" not in presentation.verdict
+    assert chi2["seed-0/sign-resolved"] != chi2["seed-0/sign-resolved-objects"]
+
+
+@pytest.mark.usefixtures("rows")
+def test_with_objects_the_hardest_muon_has_no_azimuth(settings, directory) -> None:
+    (task,) = [task for task in STUDY.tasks(settings) if task.rows == ["seed-0/sign-resolved-objects"]]
+    arguments = {**task.arguments, "directory": str(directory)}
+    events = hh_events(arguments)
+    fits = fit_family(
+        ["sign-resolved"],
+        events.training,
+        events.validation,
+        seed=0,
+        parameters={"direct": {**arguments["parameters"]["direct"], **arguments["parameters"]["objects"]}},
+    )
+    ((_, estimator, _),) = fits
+    turned = events.reference_features.copy()
+    turned[:, [FEATURES.index(name) for name in FEATURES if name.endswith("_phi")]] += 1.0
+    ratios = estimator.predict_ratio(events.reference_features)
+    np.testing.assert_allclose(estimator.predict_ratio(turned), ratios, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("rows")

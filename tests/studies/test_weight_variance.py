@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import linregress
+from torch.nn.functional import softplus
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.losses import Pare
 from quasiratio.metrics import linear_fit, partial_correlation
 from quasiratio.networks import StackedMlp
 from quasiratio.studies.engine.study import Row
@@ -18,11 +20,12 @@ from quasiratio.studies.weight_variance import STUDY
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import ClassifierProblem
 from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
     MixtureProblem,
+    mixture_ratio,
     signs_to_coefficients,
 )
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint, grid_points
 from quasiratio.studies.weight_variance.shared_events import EventSizes, optimal_cross_entropy, shared_events
@@ -124,6 +127,23 @@ def test_tuning_gradients_follow_the_validation_loss() -> None:
     assert slope == pytest.approx((risk(1e-3) - risk(-1e-3)) / 2e-3, rel=2e-2)
 
 
+def test_written_out_tuning_is_that_of_recombination_and_pare() -> None:
+    problem, networks, coefficients = tuning_problem(256)
+    problem.begin_epoch(0)
+    gradients = problem.gradients([*networks, coefficients], 0)
+    inputs, labels, weights = problem.batches.batch(0)
+    free = [one.double().requires_grad_() for one in (*networks, coefficients)]
+    hidden = torch.relu(inputs.double() @ free[0] + free[1])
+    outputs = (hidden @ free[2] + free[3])[..., 0]
+    loss = Pare()
+    losses = loss.per_event(loss.link.raw(mixture_ratio(outputs, free[-1])), labels.double())
+    risks = (losses * weights).mean(dim=1)
+    for ours, expected in zip(gradients, torch.autograd.grad(risks.sum(), free), strict=True):
+        torch.testing.assert_close(ours.double(), expected, rtol=1e-4, atol=1e-6)
+    found = problem.validation_losses([*networks, coefficients])  # the same events
+    torch.testing.assert_close(found, risks.detach(), rtol=1e-5, atol=1e-6)
+
+
 def test_a_state_with_poles_is_never_the_best_one() -> None:
     """A hundred times one density minus ninety-nine times the other crosses zero among the events."""
     problem, networks, coefficients = tuning_problem(4096)
@@ -192,6 +212,27 @@ def test_sub_ratios_see_as_many_events_of_one_part_as_of_the_other() -> None:
             batch = problem.batches[network, 2, side]
             assert len(batch) == 32
             assert {known[tuple(x)] for x in batch.tolist()} == {(side, sign < 0)}
+
+
+def test_every_sub_ratio_is_validated_on_all_of_its_two_parts_also_when_others_have_stopped() -> None:
+    training, validation = signed_pair([POINTS[3], POINTS[0]])
+    problem = SubRatioProblem(training, validation, batch_size=64, steps_per_epoch=5)
+    starts = [initial_parameters((2, 8, 1), torch.Generator().manual_seed(seed)) for seed in range(8)]
+    expected = []
+    for network, own in enumerate(starts):
+        row, (a, b) = network // 4, PAIRS[network % 4]
+        parts = [validation.parts(row, 0, negative=a < 0), validation.parts(row, 1, negative=b < 0)]
+        outputs = [StackedPass().outputs(own, validation.inputs[part.long()])[0].double() for part in parts]
+        expected.append(0.5 * float(softplus(outputs[0]).mean() + softplus(-outputs[1]).mean()))
+
+    def losses_of(networks: list[int]) -> list[float]:
+        parameters = [torch.cat(one) for one in zip(*(starts[n] for n in networks), strict=True)]
+        return problem.validation_losses(parameters).tolist()
+
+    assert losses_of(list(range(8))) == pytest.approx(expected, rel=1e-6)
+    problem.keep(torch.tensor([0, 3, 4, 6, 7]))
+    problem.keep(torch.tensor([1, 2, 4]))
+    assert losses_of([3, 4, 7]) == pytest.approx([expected[n] for n in (3, 4, 7)], rel=1e-6)
 
 
 def test_the_lowest_loss_is_that_of_the_exact_ratio() -> None:

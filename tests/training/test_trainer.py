@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -310,6 +311,30 @@ def test_a_risk_without_a_minimum_is_noticed(on_divergence: str) -> None:
         history = train(network(), RatioObjective(Bce()), batches, validation, settings)
     assert history.diverged.tolist() == [True]
     assert len(history) == 20  # it goes on to the end, so that the published row can be made
+
+
+@pytest.mark.parametrize("on_divergence", ["warn", "ignore"])
+def test_a_risk_without_a_minimum_can_be_left_to_the_patience(
+    on_divergence: Literal["warn", "ignore"],
+) -> None:
+    """The published training has no rule of its own for it: it ends when validation no longer improves."""
+    features, pool, validation = negative_corner()
+    settings = TrainingSettings(
+        batch_size=512,
+        max_steps=400,
+        schedule="constant",
+        epoch_size=2048,
+        patience=5,
+        learning_rate=1e-3,
+        on_divergence=on_divergence,
+    )
+    batches = Batches(features, [pool], 512, seeded(0))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        history = train(network(), RatioObjective(Bce()), batches, validation, settings)
+    assert history.diverged.tolist() == [True]
+    assert [one.category for one in caught] == ([DivergenceWarning] if on_divergence == "warn" else [])
+    assert (len(history) == 100) is (on_divergence == "ignore")  # it improves for ever
 
 
 @pytest.mark.parametrize("loss", [Lsif(), Mse()])

@@ -14,7 +14,15 @@ import quasiratio as qr
 from quasiratio.cli.main import app
 from quasiratio.distributions import LatentAmplitudeCase
 from quasiratio.errors import InvalidInputError
-from quasiratio.workflows.eft_files import fit_eft_files, inspect_eft_files, read_eft_sample
+from quasiratio.io import open_table
+from quasiratio.workflows import (
+    apply_eft_files,
+    evaluate_eft_files,
+    fit_eft_files,
+    inspect_eft_files,
+    read_eft_sample,
+)
+from quasiratio.workflows.fitted_model import EFT_KEY, NOTES_KEY
 
 CASE = LatentAmplitudeCase()
 POINTS = [{}, {"a": 1.0}, {"a": -1.0}, {"b": 1.0}, {"b": -1.0}, {"a": 1.0, "b": 1.0}, {"a": -0.5, "b": 1.5}]
@@ -99,8 +107,8 @@ def test_a_fit_closes_at_every_point_and_is_kept(files: Path, tmp_path: Path) ->
         closure_points=[{"a": 0.5}, {"b": -0.5, "a": 0.2}],
     )
     assert done.features == ("x", "noise")
-    assert set(done.closure) == {"a = 0.5, b = 0", "a = 0.2, b = -0.5"}
-    assert all(value < 2.5 for row in done.closure.values() for value in row.values())
+    assert [point.label for point in done.closure] == ["a = 0.5, b = 0", "a = 0.2, b = -0.5"]
+    assert all(value < 2.5 for point in done.closure for value in point.chi_squared().values())
     again = qr.load(tmp_path / "model")
     assert isinstance(again, qr.PolynomialRatio)
     assert again.basis.parameters == ("a", "b")
@@ -117,3 +125,263 @@ def test_the_command_line(files: Path, tmp_path: Path) -> None:
     fitted = runner.invoke(app, ["eft", "fit", str(files / "named.npz"), *options])
     assert fitted.exit_code == 0, fitted.output
     assert (tmp_path / "model" / "model.json").exists()
+
+
+def _fitted(files: Path, output: Path, *more: str) -> Any:
+    options = ["--pattern", "rwgt*", "--steps", "30", "-o", str(output), "-q", *more]
+    return CliRunner().invoke(app, ["eft", "fit", str(files / "named.npz"), *options])
+
+
+def test_weights_are_never_features(files: Path, tmp_path: Path) -> None:
+    """Neither those in use, nor those of the factor, nor those that the pattern leaves out."""
+    with np.load(files / "named.npz") as stored:
+        columns = dict(stored)
+    extra = {"rwgt7_a_2p0": columns["rwgt1_a_1p0"], "b_3p0": columns["rwgt0_sm"]}
+    one = np.ones(6000)
+    np.savez(
+        tmp_path / "a.npz", **columns, **extra, weight=one, lumi_scale=one * 3, rwgt_like=columns["x"] ** 2
+    )
+    done = fit_eft_files(
+        tmp_path / "a.npz",
+        pattern="rwgt[0-6]*",
+        weight="lumi_scale",
+        estimator={"max_steps": 5, "random_state": 0},
+    )
+    assert done.features == ("x", "noise", "rwgt_like")
+
+
+def test_the_output_is_checked_before_the_training(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _fitted(files, tmp_path / "model", "--at", "a=0.5").exit_code == 0
+    monkeypatch.setattr(qr.PolynomialRatio, "fit", lambda *_: pytest.fail("it was trained first"))
+    again = _fitted(files, tmp_path / "model")
+    assert again.exit_code == 2
+    assert "holds a model already" in again.output
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    assert _fitted(files, tmp_path / "other", "--force").exit_code == 2
+
+
+def test_a_model_is_kept_where_its_closure_fails(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        msg = "no closure"
+        raise InvalidInputError(msg)
+
+    monkeypatch.setattr("quasiratio.workflows.eft_files.closure_at", broken)
+    assert _fitted(files, tmp_path / "model").exit_code == 2
+    assert isinstance(qr.load(tmp_path / "model"), qr.PolynomialRatio)
+
+
+def test_points_without_a_density_are_said(files: Path, tmp_path: Path) -> None:
+    done = fit_eft_files(
+        files / "ready.npz",
+        tmp_path / "model",
+        features=["x"],
+        coefficients=["c0", "c1", "c2"],
+        parameters=["a", "b"],
+        order=1,
+        weight="w",
+        estimator={"max_steps": 5, "random_state": 0},
+        closure_points=[{"a": 0.01}, {"a": -1e4}, {"a": 1e4}],
+    )
+    first, *others = done.closure
+    assert not first.reason
+    assert first.chi_squared()
+    silent = [point.label for point in others if "rate is not positive" in point.reason]
+    assert silent
+    assert list(done.as_dict()["not_compared"]) == silent
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"points": "points.yaml", "branch": "B", "columns": NAMES}, ("branch", "columns")),
+        ({"points": "points.yaml", "pattern": "rwgt*"}, ("points", "pattern")),
+        ({"points": "points.yaml", "parameters": ["a", "b"]}, ("points", "parameters")),
+        ({"points": "points.yaml", "coefficients": ["c0"]}, ("coefficients", "points")),
+        ({"pattern": "rwgt*", "columns": NAMES}, ("pattern", "columns")),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    files: Path, options: dict[str, Any], named: tuple[str, str]
+) -> None:
+    if "points" in options:
+        options = {**options, "points": files / options["points"]}
+    with pytest.raises(InvalidInputError, match=f"`{named[0]}` or `{named[1]}`"):
+        read_eft_sample(files / "named.npz", **options)
+
+
+def test_weights_that_were_filled_in_are_noticed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {name: np.ones(500) for name in NAMES}
+    np.savez(tmp_path / "ones.npz", x=rng.normal(size=500), **columns)
+    said = CliRunner().invoke(app, ["eft", "inspect", str(tmp_path / "ones.npz"), "--pattern", "rwgt*"])
+    assert said.exit_code == 0
+    assert "All terms but the first vanish" in said.output
+    assert "500 of 500 events have the same weight at all points" in said.output
+
+
+def test_ready_coefficients_are_checked(files: Path, tmp_path: Path) -> None:
+    with np.load(files / "ready.npz") as stored:
+        columns = dict(stored)
+    ready: dict[str, Any] = {
+        "coefficients": [f"c{k}" for k in range(6)],
+        "parameters": ["a", "b"],
+        "weight": "w",
+    }
+    bad = columns["c1"].copy()
+    bad[[3, 8]] = np.nan
+    np.savez(tmp_path / "nan.npz", **{**columns, "c1": bad})
+    with pytest.raises(InvalidInputError, match=r"2 of 6000 events .* such as number 3, 8"):
+        inspect_eft_files(tmp_path / "nan.npz", **ready)
+    for factor in (0.0, -1.0):
+        np.savez(tmp_path / "sum.npz", **{**columns, "w": factor * columns["w"]})
+        with pytest.raises(InvalidInputError, match="positive"):
+            inspect_eft_files(tmp_path / "sum.npz", **ready)
+
+
+def test_ready_coefficients_in_other_orders_and_in_one_vector(files: Path, tmp_path: Path) -> None:
+    uproot = pytest.importorskip("uproot")
+    events = CASE.sample(6000, np.random.default_rng(0))
+    factorials = np.array([1, 1, 1, 2, 1, 2])
+    with uproot.recreate(tmp_path / "top.root") as file:
+        file["Events"] = {
+            "x": events.features[:, 0],
+            "EFTfitCoefficients": 2.0 * CASE.basis.to_topcoffea(events.mined),
+            "derivatives": events.mined * factorials,
+        }
+    for name, kind, weight in (
+        ("EFTfitCoefficients", "topcoffea", "1"),
+        ("derivatives", "derivatives", "2 * 1"),
+    ):
+        sample = read_eft_sample(
+            f"{tmp_path}/top.root:Events",
+            coefficients=[name],
+            coefficient_order=kind,  # type: ignore[arg-type]
+            parameters=["a", "b"],
+            weight=weight,
+        )
+        np.testing.assert_allclose(sample.coefficients, events.mined, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(sample.reference_weights, 2.0)
+    found = inspect_eft_files(
+        f"{tmp_path}/top.root:Events",
+        coefficients=["EFTfitCoefficients"],
+        coefficient_order="topcoffea",
+        parameters=["a", "b"],
+        weight="1",
+        at=[{"a": 0.5}],
+    )
+    assert found.points[0].theta == {"a": 0.5, "b": 0.0}
+    drawn = inspect_eft_files(
+        files / "ready.npz", coefficients=[f"c{k}" for k in range(6)], parameters=["a", "b"], weight="w"
+    )
+    assert len(drawn.points) == 4
+    assert all(point.effective_size < 6000 for point in drawn.points)
+
+
+def test_where_a_density_of_third_order_turns_negative(tmp_path: Path) -> None:
+    """(1 - t)(1 + t/2)^2 for one event, which touches zero at -2 and crosses it at one; 1 + t^3/27 for the other."""
+    touching = np.polynomial.Polynomial([1, -1]) * np.polynomial.Polynomial([1, 0.5]) ** 2
+    rows = np.array([touching.coef, [1, 0, 0, 1 / 27]])
+    columns: dict[str, Any] = {f"c{k}": rows[:, k] for k in range(4)}
+    np.savez(tmp_path / "a.npz", x=[0.0, 1.0], **columns)
+    found = inspect_eft_files(
+        tmp_path / "a.npz", coefficients=["c0", "c1", "c2", "c3"], parameters=["t"], order=3, weight="1"
+    )
+    assert found.axes[0].highest == pytest.approx(1.0)
+    assert found.axes[0].lowest == pytest.approx(-3.0)
+
+
+def test_an_evaluation_at_several_points(files: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    fit_eft_files(
+        files / "named.npz",
+        model,
+        pattern="rwgt*",
+        selection="x < 3",
+        estimator={"max_steps": 400, "random_state": 0, "weight_decay": 0.03},
+    )
+    fresh = CASE.sample(4000, np.random.default_rng(1))
+    weights = 2.0 * fresh.mined @ CASE.basis(POINTS).T
+    named: dict[str, Any] = dict(zip(NAMES, weights.T, strict=True))
+    np.savez(tmp_path / "fresh.npz", x=fresh.features[:, 0], noise=fresh.features[:, 1], **named)
+    done = evaluate_eft_files(model, tmp_path / "fresh.npz", tmp_path / "report", n_drawn=3, random_state=1)
+    assert len(done.points) == 3
+    assert done.values["selection"] == "x < 3"  # that of the fit
+    assert done.share_seen == 0
+    box = CASE.basis.points(POINTS)
+    for point in done.points:
+        theta = np.array(list(point.theta.values()))
+        assert np.all((box.min(axis=0) <= theta) & (theta <= box.max(axis=0)))
+        assert point.rate == pytest.approx(point.learned_rate, rel=0.1)
+    assert done.status in {"good", "fair"}
+    assert "<html" in (tmp_path / "report" / "report.html").read_text()
+    runner = CliRunner()
+    command = ["evaluate", str(model), str(tmp_path / "fresh.npz"), "-o", str(tmp_path / "again")]
+    said = runner.invoke(app, [*command, "--at", "a=0.3", "--at", "a=0.1,b=0.2"])
+    assert said.exit_code == 0, said.output
+    assert "a = 0.1, b = 0.2" in said.output
+    refused = runner.invoke(app, [*command, str(tmp_path / "fresh.npz")])
+    assert refused.exit_code == 2
+    assert "second sample" in refused.output
+    bad = runner.invoke(app, [*command, "--at", "c=1", "--force"])
+    assert bad.exit_code == 2
+
+
+def test_a_model_that_is_wrong_is_found_out(files: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    done = fit_eft_files(files / "named.npz", pattern="rwgt*", estimator={"max_steps": 5, "random_state": 0})
+    done.model.model_.matrix *= 0.0  # all functions become constants
+    notes = read_eft_sample(files / "named.npz", pattern="rwgt*").notes
+    done.model.save(model, notes={NOTES_KEY: done.notes.model_dump(), EFT_KEY: notes.model_dump()})
+    judged = evaluate_eft_files(model, files / "named.npz", tmp_path / "report", at=[{"a": 0.8}])
+    assert judged.status in {"fair", "poor"}
+    assert judged.share_seen > 0.5
+
+
+def test_learned_densities_in_a_file(files: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    fit_eft_files(files / "named.npz", model, pattern="rwgt*", estimator={"max_steps": 50, "random_state": 0})
+    loaded = qr.load(model, expected=qr.PolynomialRatio)
+    table = open_table(files / "named.npz")
+    X = {name: next(iter(table.chunks([name])))[name] for name in ("x", "noise")}
+    points = [{"a": 0.5, "b": -1.5}, {}]
+    apply_eft_files(model, files / "named.npz", tmp_path / "at.npz", at=points)
+    with np.load(tmp_path / "at.npz") as written:
+        np.testing.assert_allclose(
+            written["ratio_a_0p5_b_m1p5"], loaded.predict_ratio(X, points[0]), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            written["intensity_a_0p5_b_m1p5"], loaded.predict_intensity(X, points[0]), rtol=1e-6
+        )
+        np.testing.assert_array_equal(written["x"], X["x"])
+    runner = CliRunner()
+    command = ["apply", str(model), str(files / "named.npz"), "-o", str(tmp_path / "rho.npz")]
+    assert runner.invoke(app, command).exit_code == 0
+    with np.load(tmp_path / "rho.npz") as written:
+        np.testing.assert_allclose(written["rho_a_b"], loaded.predict_coefficients(X)[:, 4], rtol=1e-6)
+    refused = runner.invoke(app, [*command, "--weight", "x", "--force"])
+    assert refused.exit_code == 2
+    assert "--weight" in refused.output
+
+
+@pytest.mark.parametrize("scale", ["1e250", "1e-250"])
+def test_weights_whose_squares_are_no_numbers_are_one_sentence(
+    files: Path, scale: str, tmp_path: Path
+) -> None:
+    columns = dict(np.load(files / "named.npz"))
+    np.savez(
+        tmp_path / "scaled.npz", **{n: v * float(scale) if n in NAMES else v for n, v in columns.items()}
+    )
+    with pytest.raises(InvalidInputError, match="Multiply all weights by one constant"):
+        inspect_eft_files(tmp_path / "scaled.npz", pattern="rwgt*")
+    with pytest.raises(InvalidInputError, match="Multiply all weights by one constant"):
+        inspect_eft_files(
+            files / "ready.npz",
+            coefficients=[f"c{k}" for k in range(6)],
+            parameters=["a", "b"],
+            weight=f"w*{scale}",
+        )

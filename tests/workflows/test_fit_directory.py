@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -123,6 +124,38 @@ def test_a_model_is_replaced_by_force_only_and_other_files_never(directory: FitD
     directory.require_writable(overwrite=True)
     with pytest.raises(InvalidInputError, match="overwrite=True"):
         directory.require_writable(overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "stage-notes", "stage-1.txt", ".hidden"])
+def test_a_directory_of_the_user_that_is_called_partial_is_refused_and_kept(
+    directory: FitDirectory, name: str
+) -> None:
+    directory.partial.mkdir()
+    theirs = directory.partial / name
+    theirs.write_text("years of work")
+    leave_state(directory)
+    for overwrite in (False, True):
+        with pytest.raises(InvalidInputError, match=re.escape(name)):
+            directory.require_writable(overwrite=overwrite)
+    for resume in (False, True):
+        with pytest.raises(InvalidInputError, match=re.escape(name)):
+            directory.working(resume=resume).__enter__()
+    assert theirs.read_text() == "years of work"
+
+
+def test_what_appears_beside_the_state_during_a_fit_is_kept(directory: FitDirectory) -> None:
+    with directory.working(resume=False):
+        leave_state(directory)
+        (directory.partial / ".stage-002.safetensors.77.tmp").write_text("of a process that was killed")
+        (directory.partial / "thesis.tex").write_text("years of work")
+    assert [path.name for path in directory.partial.iterdir()] == ["thesis.tex"]
+
+
+def test_a_pipe_as_the_lock_does_not_hang(directory: FitDirectory) -> None:
+    directory.partial.mkdir()
+    os.mkfifo(directory.partial / "lock")
+    with pytest.raises(InvalidInputError, match="if no fit is running, delete"):
+        directory.working(resume=False).__enter__()
 
 
 @pytest.mark.parametrize("path", ["", ".", "..", "/"])

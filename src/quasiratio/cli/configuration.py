@@ -15,9 +15,17 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, expected
+from quasiratio.cli.fit_schema import (
+    OLD_NAMES,
+    FitConfiguration,
+    OwnFitConfiguration,
+    expected,
+    own_parameters,
+    parameter_names,
+)
+from quasiratio.cli.options import listed
 from quasiratio.errors import InvalidInputError
-from quasiratio.registry import load_plugins
+from quasiratio.registry import ESTIMATORS, load_plugins
 
 __all__ = ["YamlMapping", "fit_configuration", "partial_configuration", "read_yaml_mapping"]
 
@@ -62,7 +70,7 @@ def fit_configuration(path: Path | None, options: Mapping[str, Any]) -> FitConfi
         >>> fit_configuration(None, options)
         Traceback (most recent call last):
         ...
-        quasiratio.errors.InvalidInputError: Got --members 0; expected a whole number of at least 1 and at most 1000.
+        quasiratio.errors.InvalidInputError: Got --members 0; expected a whole number of at least 1 and at most 1,000.
     """
     values, origin = _merged(path, options)
     plugins = values.get("plugins")
@@ -70,8 +78,12 @@ def fit_configuration(path: Path | None, options: Mapping[str, Any]) -> FitConfi
         isinstance(plugins, list) and all(isinstance(one, str) for one in plugins)
     ):
         load_plugins([plugins] if isinstance(plugins, str) else plugins)
+    own = own_parameters(values.get("method"))
+    for key in values:
+        if key not in FitConfiguration.model_fields and key not in own:
+            raise _unknown_key(key, origin, own)
     try:
-        configuration = FitConfiguration.model_validate(values)
+        configuration = (OwnFitConfiguration if own else FitConfiguration).model_validate(values)
     except ValidationError as error:
         raise _sentence(error, values, origin) from None
     _require_agreement(configuration, origin)
@@ -102,8 +114,6 @@ def _merged(path: Path | None, options: Mapping[str, Any]) -> tuple[dict[str, An
         for key, value in read.values.items():
             name = key.replace("-", "_")
             field = OLD_NAMES.get(name, name)
-            if field not in FitConfiguration.model_fields:
-                raise _unknown_key(key, read.lines[key], path)
             if field in values:
                 msg = (
                     f"Got both {names[field]!r} and {key!r} in lines {lines[field]} and {read.lines[key]} of {str(path)!r}, "
@@ -113,18 +123,23 @@ def _merged(path: Path | None, options: Mapping[str, Any]) -> tuple[dict[str, An
             values[field], lines[field], names[field] = value, read.lines[key], key
     given = {OLD_NAMES.get(key, key): value for key, value in options.items()}
     names |= {OLD_NAMES.get(key, key): key for key in options}
-    # A key without a value is a key left out.
-    values = {key: value for key, value in values.items() if value is not None} | given
+    # A key without a value is a key left out; one that is unknown is told, whatever its value.
+    values = {
+        key: value
+        for key, value in values.items()
+        if value is not None or key not in FitConfiguration.model_fields
+    } | given
     return values, _Origin(path, lines, frozenset(given), names)
 
 
-def _unknown_key(key: str, line: int, path: Path) -> InvalidInputError:
-    known = list(FitConfiguration.model_fields)
-    nearest = difflib.get_close_matches(key.replace("-", "_").lower(), known, n=3)
+def _unknown_key(key: str, origin: _Origin, own: list[str]) -> InvalidInputError:
+    known = [*FitConfiguration.model_fields, *own]
+    nearest = difflib.get_close_matches(key.lower(), known, n=3)
     names = ", ".join(repr(name) for name in nearest or known)
     hint = f"the nearest {'is' if len(nearest) == 1 else 'are'} {names}" if nearest else f"expected {names}"
     return InvalidInputError(
-        f"Got the unknown key {key!r} in line {line} of {str(path)!r}; {hint}. Check the spelling."
+        f"Got the unknown key {origin.names[key]!r} in line {origin.lines[key]} of {str(origin.path)!r}; {hint}. Check the "
+        "spelling."
     )
 
 
@@ -142,9 +157,10 @@ def _sentence(error: ValidationError, values: Mapping[str, Any], origin: _Origin
 def _require_agreement(configuration: FitConfiguration, origin: _Origin) -> None:
     method = configuration.method
     if configuration.loss is not None and not configuration.is_parameter("loss"):
+        others = [one for one in ESTIMATORS.methods() if "loss" in parameter_names(one)]
         msg = (
             f"{origin.given('loss', configuration.loss)} with the method {method!r}, which has no loss to choose; "
-            "expected the method 'direct'. Add --method direct, or leave the loss out."
+            f"expected the method {listed([repr(one) for one in others])}. Change --method, or leave the loss out."
         )
         raise InvalidInputError(msg)
     allowed = configuration.tune_choices()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import textwrap
 from collections.abc import Callable, Mapping
@@ -9,12 +10,20 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from quasiratio.cli.options import ACTIVATIONS, LOSSES, METHODS, TUNE_LOSSES, listed
+from quasiratio.cli.options import ACTIVATIONS, DEFAULT_METHOD, LOSSES, METHODS, listed
 from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
 from quasiratio.registry import ESTIMATORS
 from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
-__all__ = ["OLD_NAMES", "FitConfiguration", "configuration_text", "expected"]
+__all__ = [
+    "OLD_NAMES",
+    "FitConfiguration",
+    "OwnFitConfiguration",
+    "configuration_text",
+    "expected",
+    "own_parameters",
+    "parameter_names",
+]
 
 OLD_NAMES = {
     "members": "n_members",
@@ -24,15 +33,14 @@ OLD_NAMES = {
     "threads": "n_threads",
 }
 """Keys that are still understood, and the names of Python that they stand for."""
-_MIXED = "silu+hardswish"
 _CHOICES: dict[str, Callable[[], list[str]]] = {
     "method": ESTIMATORS.methods,
     "loss": lambda: list(REGISTERED_LOSSES),
-    "activation": lambda: [*REGISTERED_ACTIVATIONS, _MIXED],
+    "tune_loss": lambda: list(REGISTERED_LOSSES),
+    "activation": lambda: list(REGISTERED_ACTIVATIONS),
 }
 """What can be chosen now, those of plugins among them."""
 _LARGEST_SEED = 2**32 - 1
-_COUNT = "a whole number of at least 1"
 _EXPRESSION = "an expression of columns, such as w_gen * w_pu"
 _FILES = "a file such as data.root:tree, a pattern such as 'data/*.root:tree', or a list of them"
 
@@ -49,9 +57,10 @@ def _number(value: object) -> object:
         return value
 
 
-def _one_of(names: Callable[[], list[str]]) -> AfterValidator:
+def _one_of(names: Callable[[], list[str]], joined_by: str | None = None) -> AfterValidator:
     def require(value: str) -> str:
-        if value not in names():
+        known = names()
+        if any(one not in known for one in (value.split(joined_by) if joined_by else [value])):
             msg = "not among the choices"
             raise ValueError(msg)
         return value
@@ -86,6 +95,10 @@ _NOT_OF_THE_ESTIMATOR = {
 }
 
 
+def _count(most: int) -> str:
+    return f"a whole number of at least 1 and at most {most:,}"
+
+
 class FitConfiguration(BaseModel):
     """All that decides a fit. Names are those of Python, keys of the file and, with dashes, options."""
 
@@ -117,31 +130,29 @@ class FitConfiguration(BaseModel):
         None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
     )
     method: Annotated[str, _one_of(_CHOICES["method"])] = _option(
-        METHODS[0], f"{', '.join(METHODS[:-1])}, or {METHODS[-1]}, which tries several.",
-        f"one of {', '.join(METHODS)}",
+        DEFAULT_METHOD, f"{listed(METHODS)}, or one of your own.", f"one of {', '.join(METHODS)}"
     )  # fmt: skip
     loss: Annotated[str, _one_of(_CHOICES["loss"])] | None = _option(
-        None, f"Loss of the method direct: {listed(LOSSES)}. Left out: {LOSSES[0]}.",
-        f"one of {', '.join(LOSSES)}",
+        None, f"Loss, of a method that has one to choose: {listed(LOSSES)}, or one of your own.", f"one of {', '.join(LOSSES)}"
     )  # fmt: skip
     tune: Literal["none", "coefficients", "all"] = _option(
-        "none", "Continue with a signed loss: none, all, or coefficients (rosmm only).",
+        "none", "Continue with a signed loss, where the method can: none, coefficients or all.",
         "one of none, coefficients, all",
     )  # fmt: skip
-    tune_loss: Annotated[str, _one_of(lambda: list(TUNE_LOSSES))] = _option(
-        TUNE_LOSSES[0], "Loss of the tuning.", listed(TUNE_LOSSES)
+    tune_loss: Annotated[str, _one_of(_CHOICES["tune_loss"])] = _option(
+        "pare", "Loss of the tuning, one with negative ratios.", f"one of {', '.join(LOSSES)}"
     )
     n_members: int = _option(
         1,
         "Networks in the ensemble; 8 give an uncertainty per event.",
-        _COUNT + " and at most 1000",
+        _count(1000),
         ge=1,
         le=1000,
     )
     n_folds: int = _option(
         1,
         "Models on parts of the events: with 2 or more, every event gets its ratio from a model that has not seen it.",
-        _COUNT + " and at most 100",
+        _count(100),
         ge=1,
         le=100,
     )
@@ -150,45 +161,49 @@ class FitConfiguration(BaseModel):
     )
     max_steps: int | None = _option(
         None, "Optimiser steps of one training. Left out: about twelve passes over the data, and a few other lengths "
-        "and strengths judged on validation data.", _COUNT, ge=1, le=10**9,
+        "and strengths judged on validation data.", _count(10**9), ge=1, le=10**9,
     )  # fmt: skip
     batch_size: int | None = _option(
         None,
         "Events per step. Left out: a hundredth of the events, from 256 to 8192.",
-        _COUNT,
+        _count(10**8),
         ge=1,
         le=10**8,
     )
     learning_rate: Number | None = _option(
         None,
         "Peak learning rate. Left out: 0.64 over the width of the network.",
-        "a positive number",
+        "a positive number of at most 1000",
         gt=0,
         le=1e3,
     )
     hidden_layers: Annotated[list[Annotated[int, Field(ge=1, le=10**5)]], Field(max_length=50)] | None = _option(
         None, "Widths of the hidden layers. Left out: two of 64 up to four features, three of 64 above, of 128 from "
         "400,000 events on.",
-        "a list of widths, such as [64, 64]",
+        "a list of widths from 1 to 100,000, at most 50 of them, such as [64, 64]",
     )  # fmt: skip
-    activation: Annotated[str, _one_of(_CHOICES["activation"])] | None = _option(
+    activation: Annotated[str, _one_of(_CHOICES["activation"], joined_by="+")] | None = _option(
         None,
-        f"{listed(ACTIVATIONS)}; {_MIXED} gives each half of an ensemble one. Left out: what suits the method.",
-        f"one of {', '.join((*ACTIVATIONS, _MIXED))}",
+        f"{listed(ACTIVATIONS)}; silu+hardswish gives each half of an ensemble one. Left out: what suits the method.",
+        f"one of {', '.join(ACTIVATIONS)}, or several joined by +",
     )
     schedule: Literal["cosine", "constant"] = _option(
         "cosine", "cosine, or constant (the published one).", "cosine or constant"
     )
     patience: int | None = _option(
-        None, "Epochs without a better validation loss before stopping.", _COUNT, ge=1, le=10**9
+        None, "Epochs without a better validation loss before stopping.", _count(10**9), ge=1, le=10**9
     )
     epoch_size: int | None = _option(
-        None, "Events between two validations. Left out: a twentieth of the fit.", _COUNT, ge=1, le=10**12
+        None,
+        "Events between two validations. Left out: a twentieth of the fit.",
+        _count(10**12),
+        ge=1,
+        le=10**12,
     )
     weight_decay: Number | None = _option(
         None,
         "Decoupled weight decay. Left out: by the number of events, or what validation prefers.",
-        "zero or a positive number",
+        "zero or a positive number of at most 1000",
         ge=0,
         le=1e3,
     )
@@ -222,11 +237,14 @@ class FitConfiguration(BaseModel):
     )  # fmt: skip
     device: str = _option("auto", "auto, cpu, cuda, ...", "the name of a device, such as cpu", min_length=1)
     n_threads: int | None = _option(
-        None, "Threads of a training step. Left out: one for small networks, up to four for large ones.", _COUNT,
+        None, "Threads of a training step. Left out: one for small networks, up to four for large ones.",
+        _count(1024),
         ge=1, le=1024,
     )  # fmt: skip
-    on_divergence: Literal["warn", "raise"] = _option(
-        "warn", "If the risk runs away: warn keeps the best validated state, raise stops.", "warn or raise"
+    on_divergence: Literal["warn", "raise", "ignore"] = _option(
+        "warn",
+        "If the risk runs away: warn ends soon and keeps the best validated state, raise stops, ignore leaves it to patience.",
+        "warn, raise or ignore",
     )
     plugins: Names | None = _option(
         None, "Modules with estimators, losses or activations of your own, imported before anything is looked up.",
@@ -245,12 +263,47 @@ class FitConfiguration(BaseModel):
 
     def is_parameter(self, name: str) -> bool:
         """Whether the estimator that `method` names has this parameter."""
-        return name in get_type_hints(ESTIMATORS.require(self.method))
+        return name in parameter_names(self.method)
 
     def tune_choices(self) -> tuple[str, ...]:
-        """Return the ways of tuning that the estimator has."""
-        hints = get_type_hints(ESTIMATORS.require(self.method))
-        return get_args(hints.get("tune")) or ("none",)
+        """Return the ways of tuning that the estimator has; all, where its annotation does not say."""
+        if not self.is_parameter("tune"):
+            return ("none",)
+        try:
+            hints = get_type_hints(ESTIMATORS.require(self.method))
+        except (NameError, TypeError):  # what is imported for type checkers only
+            hints = {}
+        return get_args(hints.get("tune")) or get_args(FitConfiguration.model_fields["tune"].annotation)
+
+
+def parameter_names(method: str) -> list[str]:
+    """Return the parameters of the estimator of a method.
+
+    Example:
+        >>> parameter_names("direct")[0]
+        'loss'
+    """
+    return list(inspect.signature(ESTIMATORS.require(method)).parameters)
+
+
+def own_parameters(method: object) -> list[str]:
+    """Return the parameters of somebody's own estimator that a configuration has beside those of ours.
+
+    Example:
+        >>> own_parameters("direct")
+        []
+    """
+    if not isinstance(method, str) or method in ESTIMATORS.built_in or method not in ESTIMATORS.methods():
+        return []
+    return [
+        name for name in parameter_names(method) if name not in {*FitConfiguration.model_fields, "verbose"}
+    ]
+
+
+class OwnFitConfiguration(FitConfiguration):
+    """A configuration with parameters of somebody's own estimator, which judges their values itself."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 def expected(key: str) -> str:
@@ -261,7 +314,7 @@ def expected(key: str) -> str:
         'one of sign-resolved, rosmm, direct, auto'
     """
     if key in _CHOICES:
-        return f"one of {', '.join(_CHOICES[key]())}"
+        return f"one of {', '.join(_CHOICES[key]())}{', or several joined by +' * (key == 'activation')}"
     extra = FitConfiguration.model_fields[key].json_schema_extra
     return str(extra["expected"]) if isinstance(extra, dict) else "another value"
 
@@ -314,6 +367,8 @@ def configuration_text(given: Mapping[str, Any]) -> str:
             value = _SUGGESTIONS.get(key, field.default)
         # JSON is YAML, in quotes where YAML might see something else.
         blocks.append(f"{comment}\n{'' if is_set else '# '}{key}: {_written(value)}")
+    own = [key for key in given if key not in FitConfiguration.model_fields]
+    blocks += [f"# Of the method {given['method']}.\n{key}: {_written(given[key])}" for key in own]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -13,20 +13,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from quasiratio.errors import InvalidInputError
 from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
 from quasiratio.registry import ESTIMATORS
 from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 __all__ = [
     "ACTIVATIONS",
+    "DEFAULT_METHOD",
     "LOSSES",
     "METHODS",
-    "TUNE_LOSSES",
     "AllowLarge",
     "Features",
     "Json",
     "Labels",
     "NamedOnce",
+    "Plugins",
     "Quiet",
     "ReferenceWeight",
     "Selection",
@@ -36,6 +38,7 @@ __all__ = [
     "choices",
     "listed",
     "named",
+    "require_unused",
     "split_files",
     "split_list",
 ]
@@ -45,7 +48,7 @@ METHODS, LOSSES, ACTIVATIONS = (
     for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
 )
 """Our own of the registries, for texts of help; those of others are found when they are named."""
-TUNE_LOSSES = ("pare", "lsif")
+DEFAULT_METHOD = "sign-resolved"
 _NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[
@@ -86,6 +89,12 @@ AllowLarge = Annotated[
     bool, typer.Option("--allow-large", help="Read small .npz files that unpack to gigabytes.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugins", metavar="MODULES", help="Modules with estimators, losses or activations of your own."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 
@@ -169,3 +178,13 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
+
+
+def require_unused(context: typer.Context, names: tuple[str, ...]) -> None:
+    """Raise where an option was given that means nothing for this kind of model."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            what = "a second sample" if name == "target" else named(context, name)
+            msg = f"Got {what}, which means nothing for this kind of model; expected none. Leave it out."
+            raise InvalidInputError(msg)

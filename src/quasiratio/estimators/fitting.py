@@ -57,7 +57,11 @@ def usable_device(name: str) -> torch.device:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kinds of devices that PyTorch has given up
             device = torch.device(name)
-        if isinstance(given, str) and device.type in _DEVICE_KINDS:
+        if (
+            isinstance(given, str)
+            and device.type in _DEVICE_KINDS
+            and not (device.type == "cpu" and device.index)
+        ):
             for precision in (torch.float32, torch.float64):  # Apple's mps has no double precision
                 float(torch.ones(1, dtype=precision, device=device).sum())
             return device

@@ -28,11 +28,13 @@ from quasiratio.training.standard import (
     standard_weight_decay,
     trial_settings,
 )
+from quasiratio.wording import shortened
 
 __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
+_MOST_THREADS = 1024  # many more end the process
 
 
 class Widths(Document):
@@ -61,7 +63,7 @@ class NetworkParameters(Document):
     n_members: Count
     validation_fraction: float | None
     device: Annotated[str, Field(pattern=r"^(auto|(cpu|cuda|mps|xpu)(:[0-9]{1,3})?)$")]
-    on_divergence: Literal["warn", "raise"]
+    on_divergence: Literal["warn", "raise", "ignore"]
     random_state: int | None
     verbose: bool
     periodic: list[Name | Annotated[int, Field(ge=0)]] | None = Field(default=[], max_length=100_000)
@@ -140,7 +142,9 @@ class NetworkEstimator(PersistentEstimator):
         device: `"auto"`, `"cpu"`, `"cuda"`, ...
         n_threads: Threads of a training step; by default one for small networks, which threads make slower, and up to
             four where a step is large enough to share.
-        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops with `DivergenceError`.
+        on_divergence: If the risk has no minimum: `"warn"` ends the training soon and keeps the best validated state,
+            `"raise"` stops with `DivergenceError`, `"ignore"` goes on for as long as the patience allows, as the
+            published training does.
         random_state: Seed; the same seed gives the same bits on one machine and thread count.
         verbose: Draw a progress bar when standard error is a terminal.
     """
@@ -163,7 +167,7 @@ class NetworkEstimator(PersistentEstimator):
     invariants: bool = False
     device: str = "auto"
     n_threads: int | None = None
-    on_divergence: Literal["warn", "raise"] = "warn"
+    on_divergence: Literal["warn", "raise", "ignore"] = "warn"
     random_state: int | np.random.RandomState | None = None
     verbose: bool = True
 
@@ -172,7 +176,14 @@ class NetworkEstimator(PersistentEstimator):
 
     def new_seed(self) -> int:
         """Draw the seed of a fit from `random_state`."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            msg = (
+                f"Got random_state = {shortened(repr(self.random_state))}; expected a whole number from 0 to {2**32 - 1}, a "
+                "NumPy RandomState, or None."
+            )
+            raise InvalidInputError(msg) from error
 
     def prepared_fit(
         self,
@@ -210,13 +221,19 @@ class NetworkEstimator(PersistentEstimator):
             if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
                 raise InvalidInputError(msg)
+        if self.n_threads is not None and self.n_threads > _MOST_THREADS:
+            msg = f"Got n_threads = {self.n_threads}; expected at most {_MOST_THREADS}."
+            raise InvalidInputError(msg)
         if not _are_widths(self.hidden_layers):
             msg = f"Got hidden_layers = {self.hidden_layers!r}; expected a sequence of widths, such as (64, 64)."
             raise InvalidInputError(msg)
         if self.weight_decay is not None and not 0 <= self.weight_decay < np.inf:
             msg = f"Got weight_decay = {self.weight_decay}; expected zero or a positive number."
             raise InvalidInputError(msg)
-        for name, choices in (("schedule", ("cosine", "constant")), ("on_divergence", ("warn", "raise"))):
+        for name, choices in (
+            ("schedule", ("cosine", "constant")),
+            ("on_divergence", ("warn", "raise", "ignore")),
+        ):
             if getattr(self, name) not in choices:
                 msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
                 raise InvalidInputError(msg)

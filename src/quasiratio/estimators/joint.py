@@ -72,13 +72,16 @@ class JointRatio(MinedEstimator):
         """
         method = self.checked_method(self.method, ("regression", "sign-resolved"))
         self.learn(X, joint_ratio, sample_weight, method=method, terms=("joint ratio",))
-        if self.normalize and not self.means_[0] > 0:
+        return self
+
+    def require_means(self, means: FloatArray) -> None:
+        """Raise where there is nothing positive to normalise to, before anything is trained."""
+        if self.normalize and not means[0] > 0:
             msg = (
-                f"The joint ratios have the weighted mean {self.means_[0]:.6g}; expected a positive one, to normalise to. Use "
+                f"Got joint ratios of the weighted mean {means[0]:.6g}; expected a positive one, to normalise to. Use "
                 "normalize=False for the ratio as it is."
             )
             raise InvalidInputError(msg)
-        return self
 
     @overload
     def predict_ratio(self, X: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
@@ -101,7 +104,7 @@ class JointRatio(MinedEstimator):
         ratio: FloatArray = predicted.coefficients[:, 0] / scale
         if not return_std:
             return ratio
-        if self.n_members < 2:
+        if self.model_.n_members < 2:
             msg = (
                 "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
             )

@@ -23,13 +23,12 @@ from quasiratio.estimators.mined_problems import (
     MinedProblem,
     RegressionProblem,
     SignClassesProblem,
-    SquareProblem,
-    exact_means,
     free_terms,
     train_mined,
 )
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.single_model import training_stages
+from quasiratio.estimators.square_problem import square_problem
 from quasiratio.estimators.training_data import checked_features, event_weights, warn_about_sample
 from quasiratio.estimators.trials import (
     TrialReport,
@@ -37,8 +36,8 @@ from quasiratio.estimators.trials import (
     best_of_trials,
 )
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
-from quasiratio.ratios.coefficient_model import CoefficientModel, CoefficientModelDocument
-from quasiratio.ratios.polynomial import SquareModel, stored_coefficient_model
+from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, CoefficientModelDocument
+from quasiratio.ratios.polynomial import stored_coefficient_model
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument
@@ -154,8 +153,9 @@ class MinedEstimator(NetworkEstimator):
         parts = split_groups(groups, (fraction, _CHECK_SHARE * fraction), np.random.default_rng(self.seed_))
         training, held_out, aside = (events.select(part) for part in parts)
         WeightedSample(np.zeros(len(training)), training.weights).require_positive_sum("training reference")
-        problem = self._problem(method, training)
         self.means_, self.means_covariance_ = _weighted_means(coefficients, weights)
+        self.require_means(self.means_)
+        problem = self._problem(method, training)
         if problem is None:
             msg = f"Got coefficients that are all constant on the reference ({', '.join(terms)}); there is nothing to learn."
             raise InvalidInputError(msg)
@@ -169,6 +169,14 @@ class MinedEstimator(NetworkEstimator):
         if self.fit_check_.status == "failed":
             warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=3)
 
+    def require_means(self, means: FloatArray) -> None:
+        """Raise where a fit would be of no use with these means of the coefficients; before anything is trained."""
+
+    def square_terms(self, coefficients: FloatArray) -> AffineTerms:
+        """Return how all terms follow from those of a sum of squares; for method `"positive"`."""
+        n_terms = coefficients.shape[1]
+        return AffineTerms(np.eye(n_terms), np.zeros(n_terms))
+
     def _problem(self, method: str, training: MinedEvents) -> MinedProblem | None:
         free = free_terms(training.targets, training.weights)
         if not len(free.learned):
@@ -178,11 +186,7 @@ class MinedEstimator(NetworkEstimator):
             return RegressionProblem(training.weights, is_positive, free)
         if method == "sign-resolved":
             return SignClassesProblem(training.weights, is_positive, free, training.targets)
-        absolute = np.abs(training.weights) / np.abs(training.weights).sum()
-        center = exact_means(training.targets, absolute)
-        spread = np.sqrt(absolute @ np.square(training.targets - center))
-        varies = free.terms.matrix.any(axis=1)
-        return SquareProblem(training.weights, is_positive, free, center, np.where(varies, spread, 1.0))
+        return square_problem(training, self.square_terms(training.targets), is_positive=is_positive)
 
     def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
         """Train the networks of a problem: trials first, then longer while validation prefers it."""
@@ -200,10 +204,10 @@ class MinedEstimator(NetworkEstimator):
 
         A sum of squares cannot be shifted and stay one; its own means are kept, and ratios are normalised by them.
         """
-        predicted = self.model_.predict(features, members=self.n_members > 1)
+        predicted = self.model_.predict(features, members=self.model_.n_members > 1)
         normalised = weights / weights.sum()
         means = normalised @ predicted.coefficients
-        if coefficients is not None and not isinstance(self.model_, SquareModel):
+        if coefficients is not None and self.model_.can_shift:
             varies = self.model_.matrix.any(dim=1).cpu().numpy()
             shift = np.where(varies, self.means_ - means, 0.0)
             self.model_.shift(shift)
@@ -231,7 +235,7 @@ class MinedEstimator(NetworkEstimator):
             f"{prefix}means_covariance": self.means_covariance_,
             f"{prefix}learned_means": self.learned_means_,
         }
-        return tensors | ({f"{prefix}member_means": self.member_means_} if self.n_members > 1 else {})
+        return tensors | ({f"{prefix}member_means": self.member_means_} if self.model_.n_members > 1 else {})
 
     def fitted_times(self, prefix: str = "") -> dict[str, list[float]]:
         """Return the wall-clock of the training."""
@@ -254,7 +258,11 @@ class MinedEstimator(NetworkEstimator):
 
     def training_summary(self) -> dict[str, Any]:
         """Return stages, members and seed."""
-        return {"stages": training_stages(self.history_), "members": self.n_members, "seed": self.seed_}
+        return {
+            "stages": training_stages(self.history_),
+            "members": self.model_.n_members,
+            "seed": self.seed_,
+        }
 
 
 def split_groups(

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.trials import Trained
 from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, TargetClass, TrainingView
-from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel, SquareModel, square_terms
+from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel
 from quasiratio.training import Pool
 from quasiratio.training.mined_objectives import MinedCrossEntropy, MinedRegression
 
@@ -35,7 +34,6 @@ __all__ = [
     "MinedProblem",
     "RegressionProblem",
     "SignClassesProblem",
-    "SquareProblem",
     "exact_means",
     "free_terms",
     "train_mined",
@@ -290,72 +288,6 @@ class SignClassesProblem(MinedProblem):
         ).to(fit.device)
 
 
-@dataclass(frozen=True)
-class SquareProblem(MinedProblem):
-    r"""Regression of the coefficients of $|L^T(1, \theta)|^2$, which are never those of a negative density."""
-
-    free: FreeTerms
-    center: FloatArray
-    spread: FloatArray
-    """Of all terms; one for the spread of a constant one."""
-
-    @cached_property
-    def units(self) -> FloatArray:
-        """Square root of the mean of the diagonal terms."""
-        places = square_terms(_rows_of_square(len(self.center)))
-        diagonal = np.array([mean for mean, (i, j) in zip(self.center, places, strict=True) if i == j])
-        if np.any(diagonal <= 0):
-            raise InvalidInputError(_NOT_POSITIVE)
-        return np.asarray(np.sqrt(diagonal), dtype=np.float64)
-
-    @property
-    def fixed_first(self) -> bool:
-        """Whether the first term is constant."""
-        return 0 not in self.free.learned and not self.free.terms.matrix[0].any()
-
-    @property
-    def objective(self) -> Objective:
-        """Squares."""
-        return MinedRegression(tuple((self.center / self.spread).tolist()), self.has_signs)
-
-    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
-        """Return standardised coefficients, and the sign of the weight behind them."""
-        return with_signs((events.targets - self.center) / self.spread, events, has_signs=self.has_signs)
-
-    def model(self, fit: Fit) -> CoefficientModel:
-        """Make a network that says the triangular root of the mean matrix."""
-        size = len(self.units)
-        matrix = np.zeros((size, size))
-        for mean, (i, j) in zip(self.center, square_terms(size), strict=True):
-            matrix[i, j] = matrix[j, i] = (mean if i == j else 0.5 * mean) / (self.units[i] * self.units[j])
-        if np.linalg.eigvalsh(matrix)[0] < -1e-3:
-            raise InvalidInputError(_NOT_POSITIVE)
-        lower = np.linalg.cholesky(matrix + 1e-3 * np.eye(size) * (np.arange(size) > 0))
-        entries = lower[np.tril_indices(size)][1 if self.fixed_first else 0 :].tolist()
-        start = entries + ([self.start_log_odds] if self.has_signs else [])
-        network = fit.network(len(start), start=torch.tensor(start, dtype=torch.float32))
-        n_terms = len(self.center)
-        return SquareModel(
-            fit.scaling,
-            network,
-            fit.n_members,
-            AffineTerms(np.eye(n_terms), np.zeros(n_terms)),
-            self.floor,
-            units=self.units,
-            center=self.center,
-            spread=self.spread,
-            fixed_first=self.fixed_first,
-            has_signs=self.has_signs,
-        ).to(fit.device)
-
-
-_NOT_POSITIVE = (
-    "Got coefficients whose mean is that of a density which is negative at some parameter values; method='positive' has "
-    "densities that are positive at all of them, and cannot represent this one. Use method='regression' or 'sign-resolved', "
-    "or give the terms of second order."
-)
-
-
 def train_mined(fit: Fit, problem: MinedProblem) -> Trained:
     """Train the networks of all members with the settings of the fit."""
     pools = []
@@ -376,7 +308,3 @@ def with_signs(values: FloatArray, events: MinedEvents, *, has_signs: bool) -> n
     if has_signs:
         values = np.column_stack([values, np.where(events.weights < 0, -1.0, 1.0)])
     return np.ascontiguousarray(values, dtype=np.float32)
-
-
-def _rows_of_square(n_terms: int) -> int:
-    return round((float(np.sqrt(8 * n_terms + 1)) - 1) / 2)

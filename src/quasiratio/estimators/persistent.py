@@ -270,7 +270,9 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
         content, times = document.model_dump(mode="json"), self.fitted_times()
         write_bundle(path, content, self.fitted_tensors(), times=times, overwrite=overwrite)
 
-    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+    def export_onnx(
+        self, path: str | os.PathLike[str], *, separate_inputs: bool = False, overwrite: bool = False
+    ) -> None:
         """Write the fitted estimator as one ONNX graph: raw features in, result out.
 
         Scaling, logarithms, networks, recombination, ensemble average and normalisation are inside, in double
@@ -280,8 +282,9 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
         weight (`Reweighter`) or its absolute value (`PositiveReweighter`).
 
         Args:
-            path: The file; an older one is replaced in one step.
+            path: The file; the directory must exist.
             separate_inputs: One input of shape `(batch, 1)` per feature, under its name.
+            overwrite: Replace, in one step, a file that is there already.
 
         Example:
             >>> import tempfile
@@ -297,7 +300,7 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
             True
         """
         check_is_fitted(self, "fingerprint_")
-        target, names = checked_onnx_path(path), self.feature_list()
+        target, names = checked_onnx_path(path, overwrite=overwrite), self.feature_list()
         stem: str = self.onnx_result
         inputs = input_names(names, [stem, f"{stem}_std"], separate=separate_inputs)
         graph = OnnxGraph([*inputs, stem, f"{stem}_std"])

@@ -30,11 +30,13 @@ from quasiratio.estimators.mined_check import MinedCheck
 from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
 from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
+from quasiratio.estimators.square_problem import reference_point
 from quasiratio.estimators.training_data import checked_features, warn_about_sample
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Document, Name, refuse_if
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
 from quasiratio.model_files.onnx_graph import OnnxGraph, add_std
+from quasiratio.ratios.coefficient_model import AffineTerms
 from quasiratio.sample import WeightedSample
 
 __all__ = ["PolynomialRatio"]
@@ -128,6 +130,11 @@ class PolynomialRatio(MinedEstimator):
         method = self._checked_polynomial_method()
         self.learn(X, coefficients, sample_weight, method=method, terms=self.basis.terms)
         return self
+
+    def square_terms(self, coefficients: FloatArray) -> AffineTerms:
+        """Count the parameters of a square from the reference, so that the density there is one exactly."""
+        theta = reference_point(self.basis, coefficients)
+        return AffineTerms(self.basis.recentred(-theta), np.zeros(self.basis.n_terms))
 
     def _checked_polynomial_method(self) -> str:
         given: object = self.basis
@@ -279,7 +286,7 @@ class PolynomialRatio(MinedEstimator):
         ratio: FloatArray = (monomials @ predicted.coefficients.T) / rates[..., None]
         if not return_std:
             return ratio
-        if self.n_members < 2:
+        if self.model_.n_members < 2:
             msg = (
                 "return_std=True needs an ensemble; refit with n_members of at least 2 (8 is a good number)."
             )
@@ -306,18 +313,21 @@ class PolynomialRatio(MinedEstimator):
             return BasisDocument(parameters=list(value.parameters), order=value.order)
         return super().stored_parameter(name, value)
 
-    def export_onnx(self, path: str | os.PathLike[str], *, separate_inputs: bool = False) -> None:
+    def export_onnx(
+        self, path: str | os.PathLike[str], *, separate_inputs: bool = False, overwrite: bool = False
+    ) -> None:
         """Write the fitted estimator as one ONNX graph with the parameters as an input.
 
         Inputs: `features`, float32 of shape `(batch, d)`, and `theta`, float32 of shape `(batch, n_parameters)`, or with one row for
         all events. Outputs, float32 of shape `(batch,)`: `ratio`, `intensity` and, for an ensemble, `ratio_std`.
 
         Args:
-            path: The file; an older one is replaced in one step.
+            path: The file; the directory must exist.
             separate_inputs: One input of shape `(batch, 1)` per feature, under its name; the parameters stay together.
+            overwrite: Replace, in one step, a file that is there already.
         """
         check_is_fitted(self, "model_")
-        target, names = checked_onnx_path(path), self.feature_list()
+        target, names = checked_onnx_path(path, overwrite=overwrite), self.feature_list()
         taken = ["theta", *_MEANINGS]
         inputs = input_names(names, taken, separate=separate_inputs)
         graph = OnnxGraph([*inputs, *taken])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, cast
@@ -38,12 +38,13 @@ _IMPROVEMENT_ERRORS = 1.0
 
 
 class _Start(NamedTuple):
-    """Where tuning begins: trained sub-ratios, how they were trained, and with which seed."""
+    """Where tuning begins: trained sub-ratios, how they were trained, with which seed, and how to go on."""
 
     model: SignedMixtureModel
     history: TrainingHistory
     trials: TrialReport | None
     seed: int
+    training: Mapping[str, Any]
 
 
 class MixtureParameters(RatioParameters):
@@ -102,6 +103,8 @@ class SignedMixtureRatio(SingleModelRatio):
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
         validation: tuple[Any, npt.ArrayLike, npt.ArrayLike | None] | None = None,
+        *,
+        training: Mapping[str, Any] | None = None,
     ) -> SignedMixtureRatio:
         """Return a tuned copy of this fitted estimator, whose sub-ratios need not be learned again.
 
@@ -113,6 +116,8 @@ class SignedMixtureRatio(SingleModelRatio):
             y: Labels of the fit.
             sample_weight: Weights of the fit.
             validation: Validation events of the fit.
+            training: `learning_rate`, `batch_size` and `patience` of `"all"` where they are not to follow from those
+                of the fit; the paper has its own for the tuning.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -126,7 +131,7 @@ class SignedMixtureRatio(SingleModelRatio):
         result: SignedMixtureRatio = clone(self).set_params(tune=tune)
         checked_tune(tune, ("coefficients", "all"), self.tune_loss)
         model: Any = copy.deepcopy(self.model_)
-        result._start = _Start(model, self.history_, self.trials_, self.seed_)
+        result._start = _Start(model, self.history_, self.trials_, self.seed_, training or {})
         try:
             return result.fit(X, y, sample_weight, validation)
         finally:
@@ -176,7 +181,7 @@ class SignedMixtureRatio(SingleModelRatio):
         if tune == "coefficients":
             histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
         elif tune == "all":
-            histories.append(tune_all(model, fit, loss))
+            histories.append(tune_all(model, fit, loss, start.training if start else {}))
         return TrainedModel(model, tuple(histories), trials)
 
     def network_names(self) -> list[str]:

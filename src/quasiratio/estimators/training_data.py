@@ -81,7 +81,8 @@ class LabelledEvents:
             if not len(chosen):
                 msg = (
                     f"Got events of one class only, none of the {role}, in the {where} data; expected events "
-                    "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold."
+                    "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold, "
+                    "as shuffle=True does in a learning curve."
                 )
                 raise InvalidInputError(msg)
             with np.errstate(over="ignore"):  # beyond double precision is infinite

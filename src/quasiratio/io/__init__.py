@@ -7,6 +7,7 @@ What to use when:
 - `create_table`: write a new file chunk by chunk; `read_metadata` returns what was stored with it.
 - `default_features`, `parse_features`, `resolve_features`, `weight_columns`: which columns and formulas are features, and
   which columns look like weights.
+- `read_points`, `read_weight_vectors`: the weights of one sample at several parameter points.
 - `parse_expression`: arithmetic of columns, for weights and selections.
 """
 
@@ -14,25 +15,37 @@ from quasiratio.io.column import Column
 from quasiratio.io.creating import TableWriter, create_table
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features, resolve_features
+from quasiratio.io.file_format import FileFormat, Location, NewFile, TableFile, TableSink
 from quasiratio.io.formulas import Feature, parse_features
-from quasiratio.io.opening import open_table, read_metadata
 from quasiratio.io.samples import read_sample
-from quasiratio.io.table import Table
+from quasiratio.io.table import Table, open_table, read_metadata
 from quasiratio.io.weight_names import weight_columns
+from quasiratio.io.weight_points import WeightPoints, point_of_name, points_of_names, read_points
+from quasiratio.io.weight_vectors import read_weight_vectors
 
 __all__ = [
     "Column",
     "Expression",
     "Feature",
+    "FileFormat",
+    "Location",
+    "NewFile",
     "Table",
+    "TableFile",
+    "TableSink",
     "TableWriter",
+    "WeightPoints",
     "create_table",
     "default_features",
     "open_table",
     "parse_expression",
     "parse_features",
+    "point_of_name",
+    "points_of_names",
     "read_metadata",
+    "read_points",
     "read_sample",
+    "read_weight_vectors",
     "resolve_features",
     "weight_columns",
 ]

@@ -18,12 +18,10 @@ from quasiratio.atomic_files import scratch_path
 from quasiratio.errors import InvalidInputError, OmittedColumnWarning, QuasiratioError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.formats.npz import NpzSink
-from quasiratio.io.formats.parquet import ParquetSink
-from quasiratio.io.formats.root_writing import RootSink
+from quasiratio.io.file_format import Compression, NewFile, TableSink, column_of
 from quasiratio.io.locations import suffix_of
 from quasiratio.io.table import Table
-from quasiratio.io.table_sink import Compression, TableSink, column_of
+from quasiratio.registry import FORMATS
 
 __all__ = ["TableWriter", "create_table"]
 
@@ -61,10 +59,10 @@ class TableWriter:
         return self
 
     def _open(self, temporary: Path) -> TableSink:
-        suffix = suffix_of(self.path)
-        if suffix == ".root":
-            return RootSink(temporary, self._tree, self._compression)
-        return (ParquetSink if suffix == ".parquet" else NpzSink)(temporary, self._compression)
+        sink: TableSink = FORMATS[suffix_of(self.path)].sink(
+            NewFile(temporary, self._tree, self._compression)
+        )
+        return sink
 
     def append(self, columns: Mapping[str, Any]) -> None:
         """Write events: one array per column, awkward where events have several values.
@@ -202,15 +200,13 @@ def _require_json(metadata: Mapping[str, Any] | None) -> None:
 
 
 def _codec(suffix: str, compression: str | None) -> Compression | None:
-    known: dict[str | None, Compression | None] = {"zstd": "zstd", "lz4": "lz4", "zlib": "zlib", None: None}
-    if suffix == ".npz":
-        known = {"auto": None, "zlib": "zlib", None: None}
-    else:
-        known["auto"] = "zstd"
-    if compression not in known:
-        msg = f"Got compression={compression!r} for {suffix} files; expected one of {list(known)}."
+    choices: tuple[Compression | None, ...] = FORMATS[suffix].compressions
+    if compression == "auto":
+        return choices[0]
+    if compression not in choices:
+        msg = f"Got compression={compression!r} for {suffix} files; expected one of {['auto', *choices]}."
         raise InvalidInputError(msg)
-    return known[compression]
+    return next(choice for choice in choices if choice == compression)
 
 
 def _require_other_file(target: Path, table: Table) -> None:

@@ -5,37 +5,18 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.io.file_format import Location
+from quasiratio.registry import FORMATS
 
-__all__ = ["SUFFIXES", "Location", "Spec", "locate", "named_twice", "suffix_of"]
+__all__ = ["Spec", "locate", "named_twice", "suffix_of"]
 
 Spec = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-SUFFIXES = (".root", ".parquet", ".npz")
-_LISTED = ", ".join(SUFFIXES[:-1]) + " or " + SUFFIXES[-1]
 
 
-@dataclass(frozen=True)
-class Location:
-    """One existing file, and the tree in it if one was named.
-
-    Example:
-        >>> Location(Path("events.npz")).suffix
-        '.npz'
-    """
-
-    path: Path
-    tree: str | None = None
-
-    @property
-    def suffix(self) -> str:
-        """The suffix in lower case, which says the format."""
-        return self.path.suffix.lower()
-
-
-def locate(spec: Spec, *, tree: str | None = None) -> list[Location]:
+def locate(spec: Spec, *, tree: str | None = None, allow_large: bool = False) -> list[Location]:
     """Return the files that `spec` names, in order, globs sorted by name.
 
     Example:
@@ -46,9 +27,9 @@ def locate(spec: Spec, *, tree: str | None = None) -> list[Location]:
     """
     specs = [spec] if isinstance(spec, str | os.PathLike) else list(spec)
     if not specs:
-        msg = f"Got an empty list of files; expected at least one {_LISTED} file."
+        msg = f"Got an empty list of files; expected at least one {FORMATS.suffix_names()} file."
         raise InvalidInputError(msg)
-    found = [location for one in specs for location in _expand(os.fspath(one), tree)]
+    found = [location for one in specs for location in _expand(os.fspath(one), tree, allow_large=allow_large)]
     _require_distinct(found)
     return found
 
@@ -61,18 +42,18 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
         '.parquet'
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        msg = f"Got {os.fspath(path)!r} with the suffix {suffix!r}; expected {_LISTED}. Rename or convert the file."
+    if suffix not in FORMATS:
+        msg = f"Got {os.fspath(path)!r} with the suffix {suffix!r}; expected {FORMATS.suffix_names()}. Rename or convert the file."
         raise InvalidInputError(msg)
     return suffix
 
 
-def _expand(text: str, tree: str | None) -> list[Location]:
+def _expand(text: str, tree: str | None, *, allow_large: bool) -> list[Location]:
     """Return the files of one entry: itself if it exists, else those that match it as a pattern."""
     if "\0" in text:
         msg = f"Got the file name {text!r} with a null character; expected the path of a file."
         raise InvalidInputError(msg)
-    path, named_tree = _split_tree(text)
+    path, named_tree = (text, None) if Path(text).exists() else FORMATS.split_tree(text)
     if "://" in path:
         msg = f"Got the address {path!r}; expected a local file. Copy it first, for instance with xrdcp or curl."
         raise InvalidInputError(msg)
@@ -85,32 +66,24 @@ def _expand(text: str, tree: str | None) -> list[Location]:
             msg = f"Got the pattern {path!r}, which matches no file; expected at least one. Check the directory."
             raise InvalidInputError(msg)
     else:
-        msg = f"Got {path!r}, but there is no such file; expected a {_LISTED} file. Check the path."
+        msg = f"Got {path!r}, but there is no such file; expected a {FORMATS.suffix_names()} file. Check the path."
         raise InvalidInputError(msg)
-    return [_checked(match, named_tree, tree) for match in matches]
+    return [_checked(match, named_tree, tree, allow_large=allow_large) for match in matches]
 
 
-def _split_tree(text: str) -> tuple[str, str | None]:
-    """Split `file.root:tree` at the colon after the suffix; other colons belong to the path."""
-    start = text.lower().rfind(".root:")
-    if start < 0 or Path(text).exists():
-        return text, None
-    return text[: start + 5], text[start + 6 :]
-
-
-def _checked(path: str, named_tree: str | None, tree: str | None) -> Location:
+def _checked(path: str, named_tree: str | None, tree: str | None, *, allow_large: bool) -> Location:
     if Path(path).is_dir():
-        msg = f"Got the directory {path!r}; expected a {_LISTED} file. Name a file in it, or a pattern such as '*.root'."
+        msg = f"Got the directory {path!r}; expected a {FORMATS.suffix_names()} file. Name a file in it, or a pattern such as '*.root'."
         raise InvalidInputError(msg)
     suffix = suffix_of(path)
     if not Path(path).is_file():  # opening a pipe would wait for somebody to write into it
-        msg = f"Got {path!r}, which is no regular file but a pipe, socket or device; expected a {_LISTED} file. Copy it."
+        msg = f"Got {path!r}, which is no regular file but a pipe, socket or device; expected a {FORMATS.suffix_names()} file. Copy it."
         raise InvalidInputError(msg)
     if named_tree == "":
         msg = f"Got {path + ':'!r} without a tree after the colon; expected '{path}:tree', or no colon."
         raise InvalidInputError(msg)
     chosen = named_tree if named_tree is not None else tree
-    return Location(Path(path), chosen if suffix == ".root" else None)
+    return Location(Path(path), chosen if FORMATS[suffix].has_trees else None, allow_large)
 
 
 def _require_distinct(locations: list[Location]) -> None:

@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.columns import FeatureMatrix, needs_double, nonfinite_features, nonfinite_weights
+from quasiratio.columns import (
+    FeatureMatrix,
+    needs_double,
+    nonfinite_features,
+    nonfinite_weights,
+    require_usable_scale,
+)
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features
 from quasiratio.io.formulas import Feature, parse_features
 from quasiratio.io.locations import Spec
-from quasiratio.io.opening import open_table
-from quasiratio.io.table import Table
+from quasiratio.io.table import Table, open_table
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
@@ -137,6 +142,10 @@ class _Filling:
             raise nonfinite_features(dict(zip(self.names, self.n_bad.tolist(), strict=True)))
         if self.n_bad_weights and self.weight is not None:
             raise nonfinite_weights(self.n_bad_weights, f"the expression {shortened(self.weight.text)!r}")
+        if self.weight is not None:
+            require_usable_scale(
+                self.weights[: self.n_filled], f"the expression {shortened(self.weight.text)!r}"
+            )
         if self.n_filled < len(self.weights):
             self.features.resize((self.n_filled, len(self.names)), refcheck=False)
             self.weights.resize(self.n_filled, refcheck=False)

@@ -1,24 +1,27 @@
-"""A table: the events of one or several files, read in chunks so that memory stays bounded."""
+"""A table: the events of one or several files of any format, read in chunks so that memory stays bounded."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quasiratio.errors import InvalidInputError, OmittedColumnWarning
 from quasiratio.io.column import Column, Pick, require_numbers, split_element
 from quasiratio.io.elements import picked
-from quasiratio.io.table_file import Chunk, TableFile
+from quasiratio.io.file_format import Chunk, TableFile
+from quasiratio.io.locations import Spec, locate, named_twice
+from quasiratio.registry import FORMATS
 
 if TYPE_CHECKING:
     from quasiratio.io.expression.evaluation import Expression
 
-__all__ = ["Table"]
+__all__ = ["Table", "open_table", "read_metadata"]
 
 _CHUNK_BYTES = 50_000_000
 _CHUNK_EVENTS = (1_000, 400_000)  # fewer make many small reads, more gain nothing
@@ -182,3 +185,58 @@ def _require_same_columns(first: TableFile, other: TableFile) -> None:
                 "Leave that file out, or write the files again."
             )
             raise InvalidInputError(msg)
+
+
+def open_table(spec: Spec, *, tree: str | None = None, allow_large: bool = False) -> Table:
+    """Open files as one table; nothing but their headers is read.
+
+    Args:
+        spec: A path to a `.root`, `.parquet` or `.npz` file, `file.root:tree`, a glob such as
+            `"data/*.root:events"`, or a list of those. Several files are one long table, and must have the
+            same columns of the same types.
+        tree: The tree of ROOT files whose path names none; needed where a file has several. A cycle may
+            follow, as in `"events;1"`; without one the newest is meant.
+        allow_large: Open `.npz` files also where a small file would unpack to gigabytes.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     for i in range(2):
+        ...         np.savez(f"{directory}/part{i}.npz", pt=[30.0, 50.0])
+        ...     open_table(f"{directory}/part*.npz").n_events
+        4
+    """
+    located = locate(spec, tree=tree, allow_large=allow_large)
+    files: list[TableFile] = [FORMATS[location.suffix].open(location) for location in located]
+    _require_distinct(files)
+    return Table(tuple(files))
+
+
+def read_metadata(spec: Spec) -> dict[str, Any]:
+    """Return what `create_table` stored beside the events of a file, empty if nothing.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import create_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     with create_table(f"{directory}/new.npz", metadata={"model": "v1"}) as writer:
+        ...         writer.append({"pt": np.array([30.0, 50.0])})
+        ...     read_metadata(f"{directory}/new.npz")
+        {'model': 'v1'}
+    """
+    table = open_table(spec)
+    if len(table.files) != 1:
+        msg = f"Got {len(table.files)} files ({table.label!r}); expected one, as each has its own metadata."
+        raise InvalidInputError(msg)
+    return table.files[0].metadata()
+
+
+def _require_distinct(files: list[TableFile]) -> None:
+    """Raise where one tree was named twice: once by its name and once not, with its cycle and without."""
+    seen: dict[tuple[Path, str], set[str]] = {}
+    for file in files:
+        tree, _, cycle = file.source.removeprefix(f"{file.path}:").partition(";")
+        cycles = seen.setdefault((file.path.resolve(), tree), set())
+        if cycles and (not cycle or {cycle, ""} & cycles):
+            raise named_twice(file.path)
+        cycles.add(cycle)

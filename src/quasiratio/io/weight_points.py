@@ -6,8 +6,10 @@ A YAML file is a list of points, each a mapping of names to numbers, or a mappin
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import AssumedValueWarning, InvalidInputError
 
-__all__ = ["WeightPoints", "point_of_name", "points_of_names", "read_points"]
+__all__ = ["WeightPoints", "is_named_after_a_point", "point_of_name", "points_of_names", "read_points"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -72,7 +74,26 @@ def point_of_name(name: str, parameters: Sequence[str] | None = None) -> dict[st
         )
         raise InvalidInputError(msg)
     found = re.findall(rf"{pair}(?=_|$)", text)
-    return {key: _number(value) for key, value in found}
+    point = {key: _number(value) for key, value in found}
+    if len(point) < len(found):
+        msg = f"Got a weight named {name!r}, which gives a parameter twice; expected one value of each."
+        raise InvalidInputError(msg)
+    return point
+
+
+def is_named_after_a_point(name: str, parameters: Sequence[str]) -> bool:
+    """Whether a column is named like a weight at a point: of these parameters, or with a prefix such as `rwgt12_`.
+
+    Example:
+        >>> [is_named_after_a_point(name, ["C_H"]) for name in ("C_H_1p0", "rwgt3_other_2", "rwgt0_sm", "jet_1", "C_H", "pt")]
+        [True, True, True, False, False, False]
+    """
+    rest = _LEADING.sub("", name)
+    try:
+        point_of_name(name, None if rest != name else parameters)
+    except InvalidInputError:
+        return False
+    return rest != name or rest.lower() != "sm"
 
 
 def points_of_names(
@@ -122,29 +143,50 @@ def _from_card(text: str, source: str) -> WeightPoints:
         words = line.partition("#")[0].split()
         if words[:1] == ["launch"]:
             points.append({})
-        elif words[:1] == ["set"] and points:
-            rest = words[2:] if words[1:2] == ["param_card"] else words[1:]
-            try:
-                value = float(rest[-1])
-            except (ValueError, IndexError):
-                msg = f"Got the reweight card {source!r}, whose line {number} is {line.strip()!r}; expected 'set NAME VALUE'."
-                raise InvalidInputError(msg) from None
-            points[-1]["_".join(rest[:-1])] = value
+        elif words[:1] == ["set"]:
+            name, value = _setting(
+                words, f"Got the reweight card {source!r}, whose line {number} is {line.strip()!r}"
+            )
+            if not points:
+                msg = (
+                    f"Got the reweight card {source!r}, whose line {number}, {line.strip()!r}, stands before the first 'launch' and "
+                    "belongs to no point; expected settings below the 'launch' of their point. Move it, or give the points as YAML."
+                )
+                raise InvalidInputError(msg)
+            if name in points[-1]:
+                msg = f"Got the reweight card {source!r}, whose line {number} sets {name!r} again; expected one value for each point."
+                raise InvalidInputError(msg)
+            points[-1][name] = value
     if not points:
         msg = f"Got the reweight card {source!r} without a line 'launch'; expected one for each point."
         raise InvalidInputError(msg)
     order = tuple(dict.fromkeys(key for point in points for key in point))
+    unset = [name for name in order if any(name not in point for point in points)]
+    if unset:
+        n_points = sum(any(name not in point for name in order) for point in points)
+        msg = (
+            f"The reweight card {source!r} does not set {', '.join(unset)} in {n_points} of its {len(points)} points; they are taken "
+            "for zero there. MadGraph takes the values of the param_card: give the points as YAML where these are others."
+        )
+        warnings.warn(AssumedValueWarning(msg), stacklevel=4)
     return WeightPoints(order, _matrix(points, order, source))
 
 
-def _from_yaml(text: str, source: str) -> WeightPoints:
-    import yaml  # noqa: PLC0415 - only here
-
+def _setting(words: list[str], given: str) -> tuple[str, float]:
+    """Return name and value of `set NAME VALUE` or `set param_card BLOCK NUMBER VALUE`."""
+    rest = words[2:] if words[1:2] == ["param_card"] else words[1:]
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        msg = f"Got the points {source!r}, which are no YAML ({' '.join(str(error).split())}); expected a list of points."
-        raise InvalidInputError(msg) from error
+        name, value = "_".join(rest[:-1]), float(rest[-1])
+    except (ValueError, IndexError):
+        name, value = "", math.nan
+    if not name or not math.isfinite(value):
+        msg = f"{given}; expected 'set NAME VALUE' with a finite number."
+        raise InvalidInputError(msg)
+    return name, value
+
+
+def _from_yaml(text: str, source: str) -> WeightPoints:
+    content = _yaml_content(text, source)
     entries: dict[str, Any] = content if isinstance(content, dict) else {"points": content}
     unknown = [str(key) for key in entries if key not in _ENTRIES]
     points = entries.get("points")
@@ -156,25 +198,76 @@ def _from_yaml(text: str, source: str) -> WeightPoints:
     order = entries.get("parameters")
     if order is None and all(isinstance(point, dict) for point in named):
         order = list(dict.fromkeys(key for point in named for key in point))
-    if not isinstance(order, list) or not order:
+    if not order:
         msg = (
             f"Got the points {source!r} without names; expected points as mappings, or a list of parameters."
         )
         raise InvalidInputError(msg)
-    order = tuple(map(str, order))
-    rows = [point if isinstance(point, dict) else _row(point, order, source) for point in named]
-    matrix = _matrix(rows, order, source)
-    columns = entries.get("columns")
-    if columns is not None and (not isinstance(columns, list) or len(columns) != len(matrix)):
-        msg = f"Got the points {source!r} with columns that are not one for each of {len(matrix)} points; expected a list of names."
+    names = _names(order, "parameters", source)
+    rows = [point if isinstance(point, dict) else _row(point, names, source) for point in named]
+    matrix = _matrix(rows, names, source)
+    columns, branch, reference = (entries.get(key) for key in ("columns", "branch", "reference"))
+    if columns is not None:
+        columns = _names(columns, "columns", source)
+        if len(columns) != len(matrix):
+            msg = (
+                f"Got the points {source!r} with columns that are not one for each of {len(matrix)} points; expected a list of "
+                "names."
+            )
+            raise InvalidInputError(msg)
+    if branch is not None and (not isinstance(branch, str) or not branch):
+        msg = f"Got branch: {branch!r} in the points {source!r}; expected the name of one column."
         raise InvalidInputError(msg)
-    return WeightPoints(
-        order,
-        matrix,
-        None if columns is None else tuple(map(str, columns)),
-        entries.get("branch"),
-        entries.get("reference"),
-    )
+    if branch is not None and columns is not None:
+        msg = f"Got columns and a branch in the points {source!r}; expected one of them."
+        raise InvalidInputError(msg)
+    if reference is not None:
+        if not isinstance(reference, dict):
+            msg = f"Got reference: {reference!r} in the points {source!r}; expected names and values, as in reference: {{{names[0]}: 1}}."
+            raise InvalidInputError(msg)
+        _matrix([reference], names, source)  # refuses what are no numbers of these parameters
+        reference = {str(name): float(value) for name, value in reference.items()}
+    return WeightPoints(names, matrix, columns, branch, reference)
+
+
+def _yaml_content(text: str, source: str) -> Any:  # noqa: ANN401
+    """Return what a YAML file says, without a name that stands twice in a mapping, of which YAML keeps the last."""
+    import yaml  # noqa: PLC0415 - only here
+
+    try:
+        pending = [yaml.compose(text, Loader=yaml.SafeLoader)]
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        msg = f"Got the points {source!r}, which are no YAML ({' '.join(str(error).split())}); expected a list of points."
+        raise InvalidInputError(msg) from error
+    seen: set[int] = set()  # an alias is the same node again
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value]
+            twice = sorted({str(key) for key in keys if keys.count(key) > 1})
+            if twice:
+                msg = f"Got {twice[0]!r} twice in line {node.start_mark.line + 1} of the points {source!r}; expected it once."
+                raise InvalidInputError(msg)
+            pending += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            pending += node.value
+    return content
+
+
+def _names(values: Any, what: str, source: str) -> tuple[str, ...]:  # noqa: ANN401
+    """Return names that are all there, all texts and all different."""
+    if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
+        msg = f"Got {what}: {values!r} in the points {source!r}; expected a list of names."
+        raise InvalidInputError(msg)
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        msg = f"Got {twice!r} twice among the {what} of the points {source!r}; expected different names."
+        raise InvalidInputError(msg)
+    return tuple(values)
 
 
 def _row(point: Any, order: tuple[str, ...], source: str) -> dict[str, float]:  # noqa: ANN401
@@ -186,16 +279,20 @@ def _row(point: Any, order: tuple[str, ...], source: str) -> dict[str, float]:  
 
 def _matrix(points: Sequence[Mapping[str, Any]], order: tuple[str, ...], source: str) -> FloatArray:
     for point in points:
-        bad = [key for key, value in point.items() if key not in order or not isinstance(value, int | float)]
+        bad = [key for key, value in point.items() if key not in order or not _is_number(value)]
         if bad:
             msg = (
-                f"Got {bad[0]!r} = {point[bad[0]]!r} among the points of {source!r}; expected numbers of the parameters "
+                f"Got {bad[0]!r} = {point[bad[0]]!r} among the points of {source!r}; expected finite numbers of the parameters "
                 f"{', '.join(order)}."
             )
             raise InvalidInputError(msg)
     return np.array([[float(point.get(name, 0.0)) for name in order] for point in points]).reshape(
         len(points), -1
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _number(text: str) -> float:

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from quasiratio import registry
 from quasiratio.errors import InvalidInputError
-from quasiratio.losses.bce import Bce
 from quasiratio.losses.links import ExponentialLink, Link, PoleLink, SinhLink
-from quasiratio.losses.lsif import Lsif
-from quasiratio.losses.mlc import Mlc
-from quasiratio.losses.mse import Mse
-from quasiratio.losses.pare import Pare
 from quasiratio.losses.ratio_loss import RatioLoss
-from quasiratio.losses.revert import Revert
-from quasiratio.losses.sqr import Sqr
 
-__all__ = [
+if TYPE_CHECKING:
+    from quasiratio.losses.bce import Bce as Bce
+    from quasiratio.losses.lsif import Lsif as Lsif
+    from quasiratio.losses.mlc import Mlc as Mlc
+    from quasiratio.losses.mse import Mse as Mse
+    from quasiratio.losses.pare import Pare as Pare
+    from quasiratio.losses.revert import Revert as Revert
+    from quasiratio.losses.sqr import Sqr as Sqr
+
+__all__ = [  # noqa: PLE0604 - losses are listed once, in the registry
+    *registry.LOSSES.built_in_classes(),
     "LOSSES",
-    "Bce",
     "ExponentialLink",
     "Link",
-    "Lsif",
-    "Mlc",
-    "Mse",
-    "Pare",
     "PoleLink",
     "RatioLoss",
-    "Revert",
     "SinhLink",
-    "Sqr",
     "loss_by_name",
 ]
 
@@ -61,3 +57,7 @@ def loss_by_name(loss: str | RatioLoss) -> RatioLoss:
         return found if isinstance(found, RatioLoss) else cast("RatioLoss", found())
     msg = f"Got the loss {loss!r}; expected one of {', '.join(LOSSES)}, or an instance of RatioLoss."
     raise InvalidInputError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -28,8 +28,7 @@ from quasiratio.atomic_files import (
     write_directory,
 )
 from quasiratio.errors import InvalidInputError
-from quasiratio.model_files.document import TensorSpec
-from quasiratio.model_files.strict_json import json_checksum, parse_object
+from quasiratio.model_files.document import TensorSpec, json_checksum, parse_object
 
 __all__ = [
     "FORMAT_VERSION",

@@ -18,8 +18,8 @@ _IR_VERSION = 8  # of the same release as the opset
 _BATCH = "batch"
 
 
-def checked_onnx_path(path: str | os.PathLike[str]) -> Path:
-    """Return where a graph can be written, or raise."""
+def checked_onnx_path(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Return where a graph can be written, or raise; a file that is there is replaced with `overwrite` only."""
     target = Path(path)
     if os.path.isdir(target) or not target.name or "\0" in str(target):  # noqa: PTH112
         msg = f"Got {str(target)!r} for an ONNX graph; expected the name of a file, such as model.onnx."
@@ -27,6 +27,9 @@ def checked_onnx_path(path: str | os.PathLike[str]) -> Path:
     if not os.path.isdir(target.parent):  # noqa: PTH112
         msg = f"Got {str(target)!r} for an ONNX graph, but {str(target.parent)!r} does not exist; create it first."
         raise InvalidInputError(msg)
+    if os.path.lexists(target) and not overwrite:
+        msg = f"Got {str(target)!r} for an ONNX graph, which exists; expected a new file."
+        raise InvalidInputError(msg, advice="Choose another, or replace it with `overwrite=True`.")
     return target
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -162,6 +162,8 @@ class CoefficientModel(nn.Module, ABC):
 
     matrix: Tensor
     offset: Tensor
+    can_shift: ClassVar[bool] = True
+    """Whether constants may be added to the functions; a sum of squares would be one no more."""
 
     def __init__(
         self,

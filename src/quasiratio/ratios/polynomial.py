@@ -17,7 +17,7 @@ own for the softmax), capped where the reference density is positive (see `sign_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -214,7 +214,8 @@ class SquareModel(CoefficientModel):
         scaling: Turns raw features into network inputs.
         network: One network per member, with one output per learned entry of $L$, and one more for the sign.
         n_members: Number of members.
-        terms: The identity: all terms are functions of $L$.
+        terms: How the terms follow from those of the square: the identity, or the change from parameters that are counted from
+            another reference than zero.
         floor: Smallest sign asymmetry of the reference; `None` for any.
         units: Square root of the mean diagonal entry, $1 + N$ of them.
         center: Mean of each coefficient, for the standardised loss.
@@ -226,6 +227,7 @@ class SquareModel(CoefficientModel):
     units: Tensor
     center: Tensor
     spread: Tensor
+    can_shift: ClassVar[bool] = False
 
     def __init__(
         self,

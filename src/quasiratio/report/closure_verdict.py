@@ -18,7 +18,7 @@ import numpy as np
 from quasiratio.estimators.reweighter import predicts_unseen
 from quasiratio.metrics import GRADE_LIMITS, Grade, grade
 from quasiratio.report.closure_quality import SIGNIFICANCE, ClosureQuality, closure_qualities
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 from quasiratio.report.safe_text import number_text
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,10 +10,11 @@ from urllib.parse import quote
 
 from quasiratio.plots.figure_files import Figure, FigureImage, figure_image
 from quasiratio.report.content import Block, Cell, Facts, Link, Picture, Section, Table, Text
-from quasiratio.report.data_image import data_address
 from quasiratio.report.safe_text import anchor, number_text, paragraphs, plain_number, safe
 
-__all__ = ["IndexEntry", "PageBody"]
+__all__ = ["IndexEntry", "PageBody", "data_address"]
+
+_RESERVED = {"%": "%25", "#": "%23", "<": "%3C", ">": "%3E", '"': "'", "&": "%26", "\n": "%0A"}
 
 
 @dataclass
@@ -163,3 +165,22 @@ def _shown(value: Cell) -> str:
         return '<span aria-label="missing">–</span>'
     number = plain_number(value)
     return safe(value if number is None else number_text(number))
+
+
+def data_address(image: FigureImage) -> str:
+    """Return the `data:` address of an image, fit for a quoted attribute.
+
+    An image behind such an address cannot run scripts, load anything, or share names with its page. SVG is
+    kept as text where that works, which is shorter than base64.
+
+    Example:
+        >>> from quasiratio.plots.figure_files import FigureImage
+        >>> data_address(FigureImage("image/svg+xml", b'<svg id="a"/>', 10, 10))
+        "data:image/svg+xml,%3Csvg id='a'/%3E"
+        >>> data_address(FigureImage("image/png", b"PNG", 10, 10))
+        'data:image/png;base64,UE5H'
+    """
+    if image.media_type == "image/svg+xml" and b"'" not in image.content:
+        text = "".join(_RESERVED.get(letter, letter) for letter in image.content.decode())
+        return f"data:image/svg+xml,{text}"
+    return f"data:{image.media_type};base64,{base64.b64encode(image.content).decode()}"

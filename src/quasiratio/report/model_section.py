@@ -13,7 +13,7 @@ from quasiratio.estimators.auto_report import AutoReport
 from quasiratio.estimators.densities import density_lines
 from quasiratio.plots import training_figure
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 
 if TYPE_CHECKING:
     from quasiratio.sample import WeightedSample

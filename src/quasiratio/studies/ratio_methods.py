@@ -108,7 +108,8 @@ def fit_family(
         validation: The same to validate on.
         seed: Random state of the fits.
         parameters: Hyperparameters by kind: `"direct"` for single networks, `"rosmm"` for sub-ratios, and
-            `"mlp"` for what the classifier has besides those of `"direct"`.
+            `"mlp"` for what the classifier has besides those of `"direct"`, and `"tuning"` for what the training of
+            RoSMM_r has of its own.
 
     Example:
         >>> from quasiratio.studies.signed_gaussians.toy_events import toy_events
@@ -144,7 +145,8 @@ def fit_family(
                 how: Any = _TUNED[name]
                 events, labels = stacked_samples(*training)
                 held_out = (*stacked_samples(*validation), None)
-                fitted[name] = untuned.tuned(how, events, labels, validation=held_out)
+                own = parameters.get("tuning", {})
+                fitted[name] = untuned.tuned(how, events, labels, validation=held_out, training=own)
                 seconds[name] = time.perf_counter() - begin
             if name in fitted:
                 yield FittedMethod(name, fitted[name], float(seconds[name]))

@@ -40,7 +40,7 @@ class TrainingSettings:
         weight_decay: Decoupled weight decay (AdamW) of everything but the biases; zero is Adam.
         max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
             always the same ones; with the constant schedule, which stops by it, all.
-        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops.
+        on_divergence: `"warn"` keeps the best validated state, `"raise"` stops, `"ignore"` leaves it to the patience.
 
     Example:
         >>> TrainingSettings(n_passes=6).n_steps(n_events=4_000_000)
@@ -58,7 +58,7 @@ class TrainingSettings:
     epoch_size: int | None = None
     weight_decay: float = 0.0
     max_validation_events: int = 2**17
-    on_divergence: Literal["warn", "raise"] = "warn"
+    on_divergence: Literal["warn", "raise", "ignore"] = "warn"
 
     def n_validation_events(self, n_events: int) -> int:
         """Return how many of `n_events` validation events are used."""

@@ -132,7 +132,8 @@ def train(
             best.update(verdict, epoch=len(history), patience=settings.epochs_of_patience())
         # A risk without a minimum improves for ever; patience counts from where that was noticed.
         n_diverged_epochs += (n_diverged_epochs > 0) | verdict.ran_away | ~torch.isfinite(running)
-        best.done |= n_diverged_epochs > settings.epochs_of_patience()
+        if settings.on_divergence != "ignore":
+            best.done |= n_diverged_epochs > settings.epochs_of_patience()
         history.append(
             step + 1,
             (running / n_running).cpu().numpy().astype(np.float64),
@@ -161,7 +162,7 @@ def train(
         raise DivergenceError(
             _divergence_message(objective.name, history.n_steps) + " No finite state exists."
         )
-    if bool(diverged.any()):
+    if bool(diverged.any()) and settings.on_divergence != "ignore":
         warnings.warn(_divergence_message(objective.name, history.n_steps), DivergenceWarning, stacklevel=2)
     return TrainedNetworks(history, best.kept_losses)
 

@@ -7,7 +7,8 @@ What to use when:
 - `apply_files`: copy a file of any length with the ratio and the new weight of every event.
 - `evaluate_files`: does the reweighted reference look like the target? A report with figures and numbers.
 - `positive_files`: copy a file with positive weights that have the same expectations.
-- `inspect_eft_files`, `fit_eft_files`: one sample with weights at several parameter points.
+- `inspect_eft_files`, `fit_eft_files`, `evaluate_eft_files`, `apply_eft_files`: one sample with weights at several parameter
+  points.
 - `demo_files`: four methods on a pair of samples whose exact ratio is known.
 
 Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, and patterns; weights and selections are
@@ -16,27 +17,40 @@ expressions of columns. Each returns a frozen result. Files that are there are k
 
 from quasiratio.workflows.apply_files import AppliedFiles, apply_files
 from quasiratio.workflows.demo_files import DemoFiles, demo_files
-from quasiratio.workflows.eft_files import FittedEft, InspectedEft, fit_eft_files, inspect_eft_files
+from quasiratio.workflows.eft_closure import EftClosure
+from quasiratio.workflows.eft_evaluation import AppliedEft, EvaluatedEft, apply_eft_files, evaluate_eft_files
+from quasiratio.workflows.eft_files import FittedEft, fit_eft_files, inspect_eft_files
+from quasiratio.workflows.eft_inspection import EftAxis, EftPoint, InspectedEft
+from quasiratio.workflows.eft_samples import EftSample, read_eft_sample
 from quasiratio.workflows.evaluate_files import EvaluatedFiles, evaluate_files
 from quasiratio.workflows.fit_files import FittedFiles, fit_files
 from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
 from quasiratio.workflows.positive_files import PositiveFiles, positive_files
 
 __all__ = [
+    "AppliedEft",
     "AppliedFiles",
     "DemoFiles",
+    "EftAxis",
+    "EftClosure",
+    "EftPoint",
+    "EftSample",
+    "EvaluatedEft",
     "EvaluatedFiles",
     "FittedEft",
     "FittedFiles",
     "InspectedEft",
     "InspectedFiles",
     "PositiveFiles",
+    "apply_eft_files",
     "apply_files",
     "demo_files",
+    "evaluate_eft_files",
     "evaluate_files",
     "fit_eft_files",
     "fit_files",
     "inspect_eft_files",
     "inspect_files",
     "positive_files",
+    "read_eft_sample",
 ]

@@ -27,8 +27,8 @@ from quasiratio.outputs import (
 )
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.evaluation import Evaluation, evaluate_model
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import feature_line, plain_json, shortened
 from quasiratio.workflows.drawing_options import DrawingOptions, label_texts
@@ -302,8 +302,8 @@ def _write(
 ) -> None:
     """Write everything beside its place first, then move it there."""
     from quasiratio.plots import save_figure  # noqa: PLC0415 - slow to import
+    from quasiratio.report.chapters import evaluation_report  # noqa: PLC0415
     from quasiratio.report.closure_section import closure_pictures  # noqa: PLC0415
-    from quasiratio.report.evaluation_report import evaluation_report  # noqa: PLC0415
     from quasiratio.report.page import page_text  # noqa: PLC0415
 
     create_output_directory(output.parent)

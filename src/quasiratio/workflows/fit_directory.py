@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quasiratio.atomic_files import is_alive, scratch_path
+from quasiratio.atomic_files import is_alive, names_inside, scratch_path
 from quasiratio.errors import InvalidInputError
 from quasiratio.outputs import (
     create_output_directory,
@@ -22,6 +25,9 @@ from quasiratio.outputs import (
 __all__ = ["FitDirectory"]
 
 _MODEL_FILES = {"model.json", "weights.safetensors", "times.json"}
+_LOCK, _LONGEST_LOCK = "lock", 10_000
+_STATE = re.compile(r"stage-\d+\.safetensors")
+_UNFINISHED = re.compile(r"\.stage-\d+\.safetensors\.\d+\.tmp|\.quasiratio-[\w-]+")
 
 
 @dataclass(frozen=True)
@@ -46,13 +52,14 @@ class FitDirectory:
     @property
     def has_state(self) -> bool:
         """Whether an interrupted fit has left a state to go on from."""
-        return any(self.partial.glob("stage-*"))
+        return any(_STATE.fullmatch(name) for name in names_inside(self.partial))
 
     def require_writable(self, *, overwrite: bool) -> None:
         """Raise unless a model may be written here."""
         require_output_name(self.path, "directory for the model")
         require_output_directory(self.path)
         require_output_directory(self.partial)
+        self._require_own_state()
         names = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
         if not names:
             return
@@ -74,23 +81,53 @@ class FitDirectory:
         The state is removed when the block ends or fails. Ctrl-C, or the end of the process, leaves it, and so
         does a fit that was to go on and could not.
         """
+        self._require_own_state()
         create_output_directory(self.partial)
         lock = self._locked()
         try:
             if not resume:
-                for state in self.partial.glob("stage-*"):
-                    state.unlink(missing_ok=True)
+                self._remove(_STATE)
             yield self.partial
         except BaseException as error:
             is_kept = resume or isinstance(error, KeyboardInterrupt | SystemExit)
             lock.unlink(missing_ok=True)
             if not (is_kept and self.has_state):
-                shutil.rmtree(self.partial, ignore_errors=True)
+                self._remove_partial()
             raise
-        shutil.rmtree(self.partial, ignore_errors=True)
+        self._remove_partial()
+
+    def _require_own_state(self) -> None:
+        """Raise where the directory of the state holds what no fit has written."""
+        if not self.partial.is_dir():
+            return
+        others = sorted(name for name in names_inside(self.partial) if not _is_own(name))
+        if others:
+            msg = (
+                f"Got the output {str(self.path)!r}, beside which {str(self.partial)!r} holds something else than the "
+                f"state of a fit ({others[0]!r}); a fit keeps its state there."
+            )
+            raise InvalidInputError(msg, advice="Choose another with `output`, or move that directory away.")
+
+    def _remove_partial(self) -> None:
+        """Remove the state, and its directory unless somebody else has put something there."""
+        self._remove(_STATE, _UNFINISHED)
+        with contextlib.suppress(OSError):
+            (self.partial / _LOCK).unlink()
+        with contextlib.suppress(OSError):
+            self.partial.rmdir()
+
+    def _remove(self, *patterns: re.Pattern[str]) -> None:
+        for name in names_inside(self.partial):
+            if any(pattern.fullmatch(name) for pattern in patterns):
+                path = self.partial / name
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        path.unlink()
 
     def _locked(self) -> Path:
-        lock = self.partial / "lock"
+        lock = self.partial / _LOCK
         for _ in range(2):
             try:
                 _create_lock(lock, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
@@ -107,7 +144,11 @@ class FitDirectory:
     def _require_stale(self, lock: Path) -> None:
         """Raise unless the process that holds the lock is known to have ended."""
         try:
-            text = lock.read_text()
+            with os.fdopen(
+                os.open(lock, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            ) as file:  # a pipe must not block
+                is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                text = file.read(_LONGEST_LOCK) if is_regular else "neither"
             if not text.strip():  # its process was killed before it had written its number
                 return
             holder = json.loads(text)
@@ -123,8 +164,12 @@ class FitDirectory:
         who = "another process" if pid is None else f"process {pid} on {host}"
         return InvalidInputError(
             f"Got the output directory {str(self.path)!r}, into which {who} is fitting; expected one fit at a time.",
-            advice=f"Choose another with `output`, or wait; if no fit is running, delete {str(self.partial / 'lock')!r}.",
+            advice=f"Choose another with `output`, or wait; if no fit is running, delete {str(self.partial / _LOCK)!r}.",
         )
+
+
+def _is_own(name: str) -> bool:
+    return name == _LOCK or any(pattern.fullmatch(name) for pattern in (_STATE, _UNFINISHED))
 
 
 def _create_lock(lock: Path, content: str) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 
 from quasiratio.errors import FitInterrupted
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.estimators.by_name import estimator_by_name
+from quasiratio.estimators.fitting import usable_device
+from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
@@ -27,7 +28,7 @@ from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
-__all__ = ["FittedFiles", "fit_files"]
+__all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
 _ROLES = ("reference", "target")
 
@@ -143,6 +144,7 @@ def fit_files(
     directory.require_writable(overwrite=overwrite)
     ratio = estimator_by_name(method, **hyperparameters)
     ratio.set_params(verbose=not quiet)
+    usable_device(ratio.device)  # names are looked at before files are read
     estimator: RatioEstimator | Reweighter = ratio
     if n_folds > 1:
         estimator = Reweighter(ratio, total="original", n_folds=n_folds)
@@ -161,7 +163,7 @@ def fit_files(
             f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
         )
     notes = _notes(method, files, tables, samples).model_copy(
-        update={**_feature_notes(chosen, tables[0]), "labels": labels}
+        update={**feature_notes(chosen, tables[0]), "labels": labels}
     )
     start = time.perf_counter()
     with directory.working(resume=resume) as state:
@@ -230,7 +232,8 @@ def _notes(
     return FitNotes.model_validate({"method": method, "selection": files[0].selection, **roles})
 
 
-def _feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+def feature_notes(features: list[Feature], table: Table) -> dict[str, dict[str, str]]:
+    """Return kinds and formulas of the features, as `FitNotes` holds them."""
     return {
         "kinds": {one.name: _kind(table, one.text) for one in features if one.expression is None},
         "formulas": {one.name: one.text for one in features if one.expression is not None},

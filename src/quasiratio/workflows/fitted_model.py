@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators import RatioEstimator, Reweighter
-from quasiratio.estimators.model_files import load_described
+from quasiratio.estimators.loading import load_described
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
-__all__ = ["NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
+__all__ = ["EFT_KEY", "NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
 
 NOTES_KEY = "fit"
+EFT_KEY = "eft"
 
 
 class _Notes(BaseModel):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.positive_report import PositiveReport
 from quasiratio.io import create_table, parse_expression, read_sample
@@ -122,6 +123,7 @@ def positive_files(
     """
     out = output_file(os.fspath(output), overwrite=overwrite)
     reweighter = reweighter if reweighter is not None else PositiveReweighter(random_state=random_state)
+    usable_device(reweighter.device)  # names are looked at before files are read
     files_of_sample = SampleFiles(files, weight, selection, tree, allow_large)
     table = files_of_sample.open()
     chosen = chosen_features(features, [files_of_sample], [table])

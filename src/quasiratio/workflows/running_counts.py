@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,15 +32,23 @@ class WeightSums:
     n_events: int = 0
     n_negative: int = 0
     total: float = 0.0
-    total_of_squares: float = 0.0
+    scaled_squares: float = 0.0
+    exponent: int = -5000
 
     def add(self, weights: npt.NDArray[np.float64]) -> None:
         """Add the weights of a chunk."""
         self.n_events += len(weights)
         self.n_negative += int(np.count_nonzero(weights < 0))
-        self.total += float(weights.sum())
-        with np.errstate(over="ignore"):  # then the effective size is zero, as it should be
-            self.total_of_squares += float(weights @ weights)
+        # The squares are kept in units of a power of two, so that none is too large or too small for a number.
+        largest = float(np.abs(weights).max(initial=0.0))
+        exponent = math.frexp(largest)[1]
+        if largest and exponent > self.exponent:
+            self.scaled_squares = math.ldexp(self.scaled_squares, 2 * (self.exponent - exponent))
+            self.exponent = exponent
+        scaled = np.ldexp(weights, -self.exponent)
+        self.scaled_squares += float(scaled @ scaled)
+        with np.errstate(over="ignore"):  # a sum beyond all numbers is infinite, and shown as such
+            self.total += float(weights.sum())
 
     @property
     def negative_fraction(self) -> float:
@@ -49,8 +58,9 @@ class WeightSums:
     @property
     def effective_size(self) -> float:
         r"""$(\sum w)^2 / \sum w^2$."""
-        size = self.total_of_squares**0.5
-        return (self.total / size) ** 2 if size > 0 else 0.0
+        if not self.scaled_squares or not math.isfinite(self.total):
+            return 0.0
+        return math.ldexp(self.total, -self.exponent) ** 2 / self.scaled_squares
 
     def as_dict(self) -> dict[str, float]:
         """Return the numbers by name."""

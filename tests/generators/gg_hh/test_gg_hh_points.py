@@ -13,7 +13,7 @@ from quasiratio.cli.main import app
 from quasiratio.errors import InvalidInputError
 from quasiratio.generators.gg_hh import PAPER_POINT, generate, weight_points
 from quasiratio.generators.gg_hh.couplings import PAPER_WILSON_COEFFICIENTS
-from quasiratio.workflows.eft_files import read_eft_sample
+from quasiratio.workflows import read_eft_sample
 
 POINTS = [{}, {"C_H": 3.0}, {"C_H": -3.0}, {"C_uH": 3.0}, {"C_uH": -3.0}, {"C_H": 3.0, "C_uH": 3.0}]
 

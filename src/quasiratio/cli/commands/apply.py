@@ -7,9 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.options import AllowLarge, Json, Quiet, Selection, Tree, Weight, choices, split_files
+from quasiratio.cli.commands.eft import At, parse_points
+from quasiratio.cli.options import (
+    AllowLarge,
+    Json,
+    Plugins,
+    Quiet,
+    Selection,
+    Tree,
+    Weight,
+    choices,
+    require_unused,
+    split_files,
+    split_list,
+)
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.workflows import AppliedFiles
@@ -18,6 +32,7 @@ __all__ = ["apply"]
 
 
 def apply(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
     files: Annotated[list[str], typer.Argument(metavar="IN", help="Files, patterns or comma lists.")],
     output: Annotated[
@@ -40,17 +55,44 @@ def apply(
             help="auto, zstd, lz4, zlib or none.", autocompletion=choices("zstd", "lz4", "zlib", "none")
         ),
     ] = "auto",
+    at: At = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Copy IN to OUT with two more columns: the ratio, and weight times ratio.
 
-    The weight is that of the fit's reference unless --weight names another.
+    The weight is that of the fit's reference unless --weight names another. A model of 'eft fit' adds intensity and ratio at the points of
+    --at, or without points its coefficient functions.
     """
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows.eft_evaluation import apply_eft_files, is_eft_model  # noqa: PLC0415
 
     printer = Printer(as_json=as_json, quiet=quiet)
+    is_eft = is_eft_model(model)
+    require_unused(context, ("weight", "ratio_name", "weight_name", "members") if is_eft else ("at",))
+    if is_eft:
+        with event_progress("Applying", quiet=printer.quiet) as progress:
+            written = apply_eft_files(
+                model,
+                [name for one in files for name in split_files(one)],
+                output,
+                at=parse_points(at),
+                selection=selection,
+                tree=tree,
+                allow_large=allow_large,
+                compression=None if compression == "none" else compression,
+                overwrite=force,
+                say=printer.line,
+                progress=progress,
+            )
+        printer.result(written.as_dict())
+        rows = [[name, f"{share:.2%}"] for name, share in written.negative.items()]
+        printer.table("", [f"{written.n_events} events", "negative"], rows)
+        printer.line(f"Written: {written.path}, with {len(rows)} columns beside those of {written.source}")
+        return
     with event_progress("Applying", quiet=printer.quiet) as progress:
         done = apply_files(
             model,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,9 +14,10 @@ from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quasiratio.workflows.eft_files import InspectedEft
+    from quasiratio.workflows.eft_closure import EftClosure
+    from quasiratio.workflows.eft_inspection import InspectedEft
 
-__all__ = ["eft_app"]
+__all__ = ["At", "Seed", "eft_app", "parse_points", "print_closure"]
 
 eft_app = typer.Typer(no_args_is_help=True, help="Densities that are polynomials of parameters.")
 
@@ -36,8 +39,22 @@ Columns = Annotated[
 ]
 Coefficients = Annotated[
     list[str] | None,
-    typer.Option("--coefficients", metavar="NAMES", help="Ready coefficients, in the order of the terms."),
+    typer.Option(
+        "--coefficients", metavar="NAMES", help="Ready coefficients: a column per term, or one vector."
+    ),
 ]
+CoefficientOrder = Annotated[
+    Literal["ours", "topcoffea", "derivatives"],
+    typer.Option(
+        "--coefficient-order",
+        help="Order of ready coefficients: by degree; topcoffea's lower triangle; or derivatives, by degree.",
+    ),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="NAME=VALUE,...", help="Point to look at; may be repeated."),
+]
+Seed = Annotated[int, typer.Option("--random-state", "--seed", min=0, max=2**32 - 1, help="Seed.")]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--parameters", metavar="NAMES", help="Names of the parameters, where nothing else tells."),
@@ -60,12 +77,15 @@ def inspect(
     branch: Branch = None,
     columns: Columns = None,
     coefficients: Coefficients = None,
+    coefficient_order: CoefficientOrder = "ours",
     parameters: Parameters = None,
     order: Order = 2,
     reference: Reference = None,
     weight: Weight = None,
     selection: Selection = None,
     tree: Tree = None,
+    at: At = None,
+    random_state: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Say what the weights of a sample determine: rank, condition, effective size, negative densities."""
@@ -73,11 +93,14 @@ def inspect(
 
     found = inspect_eft_files(
         split_files(sample),
+        at=parse_points(at),
+        random_state=random_state,
         points=points,
         pattern=pattern,
         branch=branch,
         columns=split_list(columns),
         coefficients=split_list(coefficients),
+        coefficient_order=coefficient_order,
         parameters=split_list(parameters),
         order=order,
         reference=_point(reference),
@@ -100,6 +123,7 @@ def fit(
     branch: Branch = None,
     columns: Columns = None,
     coefficients: Coefficients = None,
+    coefficient_order: CoefficientOrder = "ours",
     parameters: Parameters = None,
     order: Order = 2,
     reference: Reference = None,
@@ -112,13 +136,8 @@ def fit(
     ] = "regression",
     n_members: Annotated[int, typer.Option("--n-members", "--members", help="Networks in the ensemble.")] = 1,
     max_steps: Annotated[int | None, typer.Option("--max-steps", "--steps", help="Optimiser steps.")] = None,
-    random_state: Annotated[int, typer.Option("--random-state", "--seed", help="Seed.")] = 0,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--at", metavar="NAME=VALUE,...", help="Point at which to look at the closure; may be repeated."
-        ),
-    ] = None,
+    random_state: Seed = 0,
+    at: At = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is there already.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -139,13 +158,14 @@ def fit(
                 "random_state": random_state,
                 "verbose": not quiet,
             },
-            closure_points=None if at is None else [_point(text) or {} for text in at],
+            closure_points=parse_points(at),
             overwrite=force,
             points=points,
             pattern=pattern,
             branch=branch,
             columns=split_list(columns),
             coefficients=split_list(coefficients),
+            coefficient_order=coefficient_order,
             parameters=split_list(parameters),
             order=order,
             reference=_point(reference),
@@ -159,17 +179,28 @@ def fit(
     _print(printer, done.inspection)
     printer.line(str(done.model.fit_check_))
     printer.line(str(done.model.trials_))
-    rows = [[label, *(f"{value:.2f}" for value in values.values())] for label, values in done.closure.items()]
-    if rows:
-        printer.table("", ["chi2/ndof at", *done.features], rows)
+    print_closure(printer, done.closure, done.features)
     printer.line(f"Written: {output}")
 
 
 def _print(printer: Printer, found: InspectedEft) -> None:
     printer.line(
-        f"{found.n_events} events, {len(found.points)} points, rank {found.rank} of {len(found.terms)} terms, condition number "
+        f"{found.n_events} events, {found.n_weights} points, rank {found.rank} of {len(found.terms)} terms, condition number "
         f"{found.condition_number:.4g}, largest residual {found.largest_residual:.2g}"
+        if found.n_weights
+        else f"{found.n_events} events with ready coefficients of {len(found.terms)} terms"
     )
+    if len(found.vanishing) == len(found.terms) - 1 and found.terms[0] not in found.vanishing:
+        printer.line(
+            "All terms but the first vanish in every event: the weights do not depend on the parameters, as those that were filled in "
+            "do. There is nothing to learn; check the columns."
+        )
+    elif found.vanishing:
+        printer.line(f"These terms vanish in every event: {', '.join(found.vanishing)}")
+    if found.n_same:
+        printer.line(
+            f"{found.n_same} of {found.n_events} events have the same weight at all points; check whether these were filled in."
+        )
     rows = [
         [
             ", ".join(f"{name} = {value:g}" for name, value in point.theta.items()),
@@ -191,9 +222,28 @@ def _print(printer: Printer, found: InspectedEft) -> None:
     for axis in found.axes:
         printer.line(
             f"The density of every event is nonnegative for {axis.parameter} between {axis.lowest:.4g} and {axis.highest:.4g} "
-            "(others zero)."
+            "(others at the reference)."
         )
     printer.line(f"Largest coefficients: events {', '.join(str(number) for number in found.largest_events)}")
+
+
+def print_closure(printer: Printer, points: Sequence[EftClosure], features: Sequence[str]) -> None:
+    """Print chi-squared per degree of freedom at every point, and why there is none at the others."""
+    rows = [
+        [point.label, *(f"{value:.2f}" for value in point.chi_squared().values())]
+        for point in points
+        if not point.reason
+    ]
+    if rows:
+        printer.table("", ["chi2/ndof at", *features], rows)
+    for point in points:
+        if point.reason:
+            printer.line(f"Not compared at {point.label}: {point.reason}.")
+
+
+def parse_points(texts: Sequence[str] | None) -> list[dict[str, float]] | None:
+    """Return the points of `--at`, or nothing where there is none."""
+    return None if not texts else [_point(text) or {} for text in texts]
 
 
 def _point(text: str | None) -> dict[str, float] | None:
@@ -203,8 +253,11 @@ def _point(text: str | None) -> dict[str, float] | None:
     for item in text.split(","):
         name, _, value = (part.strip() for part in item.partition("="))
         try:
-            point[name] = float(value)
+            number = float(value)
         except ValueError:
-            msg = f"Got the point {text!r}; expected NAME=VALUE pairs, such as 'C_H=1.5,C_uH=-2'."
-            raise InvalidInputError(msg) from None
+            number = math.nan
+        if not name or name in point or not math.isfinite(number):
+            msg = f"Got the point {text!r}; expected NAME=VALUE pairs with finite numbers, each name once, such as 'C_H=1.5,C_uH=-2'."
+            raise InvalidInputError(msg)
+        point[name] = number
     return point

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quasiratio.cli.commands.eft import At, Seed, parse_points, print_closure
 from quasiratio.cli.options import (
     AllowLarge,
     Json,
     Labels,
+    Plugins,
     Quiet,
     ReferenceWeight,
     Selection,
@@ -19,11 +21,13 @@ from quasiratio.cli.options import (
     Weight,
     choices,
     named,
+    require_unused,
     split_files,
     split_list,
 )
 from quasiratio.cli.terminal import Printer, repeat_command, seen_line
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.report.evaluation import Evaluation
@@ -35,7 +39,13 @@ def evaluate(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
     reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Target: file, pattern or comma list.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET]", help="Target: file, pattern or comma list; none for a model of 'eft fit'."
+        ),
+    ] = None,
+    *,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="DIR", help="Directory of report, figures and numbers.")
     ],
@@ -70,7 +80,14 @@ def evaluate(
             autocompletion=choices("pull", "difference", "quotient"),
         ),
     ] = "pull",
+    at: At = None,
+    draw: Annotated[
+        int | None,
+        typer.Option("--draw", metavar="N", help="Points to draw for a model of 'eft fit'; default: 6."),
+    ] = None,
+    random_state: Seed = 0,
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -78,14 +95,60 @@ def evaluate(
 
     Prints a verdict and a table, and writes report.html, results.json and a figure per observable. Weights and selection are those of the
     fit unless options name others; events that the fit has not seen make the stronger test.
+
+    A model of 'eft fit' needs one sample with weights at points, and is looked at in several points: those of --at, or some that are
+    drawn.
     """
     if not 1 <= n_bins <= 10_000:
         msg = f"Got {named(context, 'n_bins')} {n_bins}; expected a whole number from 1 to 10000."
         raise InvalidInputError(msg)
 
+    load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import evaluate_files  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows.eft_evaluation import evaluate_eft_files, is_eft_model  # noqa: PLC0415
 
     printer = Printer(as_json=as_json, quiet=quiet)
+    if is_eft_model(model):
+        require_unused(
+            context,
+            (
+                "target",
+                "observables",
+                "label",
+                "reference_weight",
+                "target_weight",
+                "allow_large",
+                "binning",
+                "log",
+                "lower",
+            ),
+        )
+        judged = evaluate_eft_files(
+            model,
+            split_files(reference),
+            output,
+            at=parse_points(at),
+            n_drawn=draw,
+            random_state=random_state,
+            n_bins=n_bins,
+            weight=weight,
+            selection=selection,
+            tree=tree,
+            overwrite=force,
+            command=repeat_command(context),
+            say=printer.line,
+        )
+        printer.result(judged.values)
+        printer.line(f"Verdict: {'undecided' if judged.status == 'info' else judged.status}")
+        for reason in judged.verdict.split("\n\n"):
+            printer.paragraph(reason)
+        print_closure(printer, judged.points, judged.values["features"])
+        printer.line(f"Report: {judged.path / 'report.html'}")
+        return
+    require_unused(context, ("at", "draw", "random_state"))
+    if target is None:
+        msg = f"Got the model {str(model)!r} and one sample; expected a reference and a target to compare it with."
+        raise InvalidInputError(msg)
     done = evaluate_files(
         model,
         split_files(reference),

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from quasiratio.cli.options import Json, Quiet
+from quasiratio.cli.options import Json, Plugins, Quiet, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.outputs import output_file
+from quasiratio.registry import load_plugins
 
 __all__ = ["export"]
 
@@ -21,6 +22,7 @@ def export(
         bool, typer.Option("--separate-inputs", help="One input per feature, under its name.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    plugins: Plugins = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,10 +32,11 @@ def export(
     """
     path = output_file(output, overwrite=force, suffixes=(".onnx",)).path
 
-    from quasiratio.estimators.model_files import load_described  # noqa: PLC0415 - keeps --help fast
+    load_plugins(split_list(plugins) or [])
+    from quasiratio.estimators.loading import load_described  # noqa: PLC0415 - keeps --help fast
 
     estimator, content = load_described(model)
-    estimator.export_onnx(path, separate_inputs=separate_inputs)
+    estimator.export_onnx(path, separate_inputs=separate_inputs, overwrite=force)
     features = list(estimator.fingerprint_.ranges)
     printer = Printer(as_json=as_json, quiet=quiet)
     kind = content.estimator.kind

@@ -9,13 +9,14 @@ import typer
 
 from quasiratio.cli.options import (
     ACTIVATIONS,
+    DEFAULT_METHOD,
     LOSSES,
     METHODS,
-    TUNE_LOSSES,
     AllowLarge,
     Features,
     Json,
     Labels,
+    Plugins,
     Quiet,
     ReferenceWeight,
     Selection,
@@ -67,13 +68,14 @@ def fit(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"{listed((f'{METHODS[0]} (default)', *METHODS[1:]))}.", autocompletion=ESTIMATORS.methods
+            help=f"{listed(METHODS)}; {DEFAULT_METHOD} by default.", autocompletion=ESTIMATORS.methods
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            help=f"Of --method direct: {listed(LOSSES)}.", autocompletion=lambda: list(REGISTERED_LOSSES)
+            help=f"Of a method that has one to choose: {listed(LOSSES)}.",
+            autocompletion=lambda: list(REGISTERED_LOSSES),
         ),
     ] = None,
     tune: Annotated[
@@ -86,7 +88,8 @@ def fit(
     tune_loss: Annotated[
         str | None,
         typer.Option(
-            help=f"Loss of the tuning: {listed(TUNE_LOSSES)}.", autocompletion=choices(*TUNE_LOSSES)
+            help="Loss of the tuning, one with negative ratios; pare by default.",
+            autocompletion=lambda: list(REGISTERED_LOSSES),
         ),
     ] = None,
     n_members: Annotated[
@@ -145,7 +148,7 @@ def fit(
         str | None, typer.Option(metavar="WIDTHS", help="Widths of the hidden layers, such as 64,64.")
     ] = None,
     activation: Annotated[
-        str | None, typer.Option(help=f"{', '.join(ACTIVATIONS)} or silu+hardswish.")
+        str | None, typer.Option(help=f"{listed(ACTIVATIONS)}, or two as in silu+hardswish.")
     ] = None,
     schedule: Annotated[str | None, typer.Option(help="cosine or constant.")] = None,
     patience: Annotated[int | None, typer.Option(help="Epochs without improvement before stopping.")] = None,
@@ -153,11 +156,10 @@ def fit(
     weight_decay: Annotated[float | None, typer.Option(help="Decoupled weight decay.")] = None,
     validation_fraction: Annotated[float | None, typer.Option(help="Share of events held out.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda, ...")] = None,
-    on_divergence: Annotated[str | None, typer.Option(help="warn or raise, if the risk runs away.")] = None,
-    plugins: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODULES", help="Modules with estimators, losses or activations of your own."),
+    on_divergence: Annotated[
+        str | None, typer.Option(help="warn, raise or ignore, if the risk runs away.")
     ] = None,
+    plugins: Plugins = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print a commented YAML file with these options, and stop.")
     ] = False,
@@ -316,6 +318,5 @@ def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimat
     if report is not None:
         return str(report).splitlines()
     loss = float(np.nanmean(part.history_.kept_loss))
-    return [
-        f"{part.trials_} {part.history_.n_steps} steps, validation loss {loss:.5f} of the state that was kept."
-    ]
+    trials = "" if getattr(part, "trials_", None) is None else f"{part.trials_} "
+    return [f"{trials}{part.history_.n_steps} steps, validation loss {loss:.5f} of the state that was kept."]

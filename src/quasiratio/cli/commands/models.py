@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quasiratio.cli.options import Json
+from quasiratio.cli.options import Json, Plugins, split_list
 from quasiratio.cli.terminal import Printer
+from quasiratio.registry import load_plugins
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
@@ -27,10 +28,12 @@ def models() -> None:
 @models_app.command("show")
 def show(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
+    plugins: Plugins = None,
     as_json: Json = False,
 ) -> None:
     """Print what is known of a model: features, samples, training, versions."""
-    from quasiratio.estimators.model_files import describe  # noqa: PLC0415 - keeps --help fast
+    load_plugins(split_list(plugins) or [])
+    from quasiratio.estimators.loading import describe  # noqa: PLC0415 - keeps --help fast
 
     content = describe(model)
     printer = Printer(as_json=as_json)

@@ -21,6 +21,7 @@ from quasiratio.generators.gg_hh.sampler import PartonEvents, PartonSampler
 from quasiratio.generators.gg_hh.selection import (
     FEATURES,
     NO_PT_CUTS,
+    OBJECTS,
     OBSERVABLES,
     PAPER_PT_CUTS,
     REFERENCE_PT_CUTS,
@@ -33,6 +34,7 @@ __all__ = [
     "FEATURES",
     "HIGGS_MASS",
     "NO_PT_CUTS",
+    "OBJECTS",
     "OBSERVABLES",
     "PAPER_POINT",
     "PAPER_PT_CUTS",

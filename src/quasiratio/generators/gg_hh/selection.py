@@ -22,6 +22,7 @@ __all__ = [
     "FEATURES",
     "MUON_MASS",
     "NO_PT_CUTS",
+    "OBJECTS",
     "OBSERVABLES",
     "PAPER_PT_CUTS",
     "REFERENCE_PT_CUTS",
@@ -43,6 +44,10 @@ FEATURES = (
     *(f"jet_{name}" for name in ("pt", "eta", "phi", "m")),
     *(f"mu{i}_{name}" for i in range(1, _N_MUONS + 1) for name in ("pt", "eta", "phi")),
 )
+OBJECTS = {
+    f"mu{i}": tuple(f"mu{i}_{name}" for name in ("pt", "eta", "phi")) for i in range(1, _N_MUONS + 1)
+} | {"jet": FEATURES[:4]}
+"""The features of each momentum, the hardest muon first."""
 OBSERVABLES = ("hh_pt", "hh_eta", "hh_phi", "m_hh")
 _PT_FEATURES = ("jet_pt", *(f"mu{i}_pt" for i in range(1, _N_MUONS + 1)))
 

@@ -19,10 +19,9 @@ from quasiratio.errors import InvalidInputError, LargeFileError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.damage import reading
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.table_file import Chunk
-from quasiratio.io.table_sink import Compression, is_utf8
+from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8
 
-__all__ = ["NpzFile", "NpzSink", "open_npz_file"]
+__all__ = ["NPZ", "NpzFile", "NpzSink", "open_npz_file"]
 
 METADATA_MEMBER = "_metadata.npy"
 """A text array of no dimension that holds JSON; `np.load` shows it as `_metadata`."""
@@ -75,12 +74,13 @@ class NpzFile:
                 return dict(json.loads(str(np.frombuffer(stream.read(dtype.itemsize), dtype)[0])))
 
 
-def open_npz_file(path: Path, *, allow_large: bool = False) -> NpzFile:
+def open_npz_file(location: Location) -> NpzFile:
     """Read the headers of all members, and check that they are columns of one table."""
+    path = location.path
     columns = {}
     lengths = {}
     with reading(str(path), "NPZ"), zipfile.ZipFile(path) as archive:
-        if not allow_large:
+        if not location.allow_large:
             _require_expected_size(path, archive)
         for member in archive.namelist():
             if member == METADATA_MEMBER:
@@ -164,9 +164,9 @@ def _read_values(stream: IO[bytes], dtype: np.dtype[Any], n_events: int) -> npt.
 class NpzSink:
     """A new NPZ file; see `TableSink`. One raw file per column, in the directory of `path`, comes first."""
 
-    def __init__(self, path: Path, compression: Compression | None) -> None:
-        self._path = path
-        self._method = zipfile.ZIP_STORED if compression is None else zipfile.ZIP_DEFLATED
+    def __init__(self, new: NewFile) -> None:
+        self._path = new.path
+        self._method = zipfile.ZIP_STORED if new.compression is None else zipfile.ZIP_DEFLATED
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._n_events = 0
 
@@ -197,7 +197,7 @@ class NpzSink:
         with zipfile.ZipFile(self._path, "w", self._method, compresslevel=1) as archive:
             for index, (name, dtype) in enumerate(self._dtypes.items()):
                 with (
-                    archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+                    archive.open(self._member(f"{name}.npy"), "w", force_zip64=True) as member,
                     self._raw(index).open("rb") as raw,
                 ):
                     _write_header(member, (self._n_events,), dtype)
@@ -206,10 +206,16 @@ class NpzSink:
             if metadata:
                 stored = io.BytesIO()
                 np.save(stored, np.array(json.dumps(metadata)), allow_pickle=False)
-                archive.writestr(METADATA_MEMBER, stored.getvalue())
+                archive.writestr(self._member(METADATA_MEMBER), stored.getvalue(), compresslevel=1)
 
     def abandon(self) -> None:
         """Leave the raw files to whoever removes the directory."""
+
+    def _member(self, name: str) -> zipfile.ZipInfo:
+        """Return a member without the time of writing: the same events give the same file."""
+        member = zipfile.ZipInfo(name)  # of 1980
+        member.compress_type = self._method
+        return member
 
     def _raw(self, index: int) -> Path:
         return self._path.with_name(f"column{index}.raw")
@@ -220,3 +226,6 @@ def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any
     np.lib.format.write_array_header_1_0(
         member, {"descr": description, "fortran_order": False, "shape": shape}
     )
+
+
+NPZ = FileFormat(open_npz_file, NpzSink, compressions=(None, "zlib"))

@@ -16,10 +16,9 @@ from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.damage import reading
 from quasiratio.io.elements import is_awkward
 from quasiratio.io.extras import require_extra
-from quasiratio.io.table_file import Chunk
-from quasiratio.io.table_sink import Compression, is_utf8
+from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8
 
-__all__ = ["ParquetSink", "ParquetTable", "open_parquet_file"]
+__all__ = ["PARQUET", "ParquetSink", "ParquetTable", "open_parquet_file"]
 
 _METADATA_KEY = b"quasiratio"
 
@@ -90,8 +89,9 @@ class ParquetTable:
             return dict(json.loads((file.metadata.metadata or {}).get(_METADATA_KEY, b"{}")))
 
 
-def open_parquet_file(path: Path) -> ParquetTable:
+def open_parquet_file(location: Location) -> ParquetTable:
     """Read the schema and describe the columns."""
+    path = location.path
     with reading(str(path), "Parquet"), _opened(path) as file:
         columns = {field.name: _column(field) for field in file.schema_arrow}
         n_events = int(file.metadata.num_rows)
@@ -162,9 +162,9 @@ def _sizes(metadata: Any, columns: Mapping[str, Column], n_events: int) -> dict[
 class ParquetSink:
     """A new Parquet file; see `TableSink`."""
 
-    def __init__(self, path: Path, compression: Compression | None) -> None:
+    def __init__(self, new: NewFile) -> None:
         self._parquet = require_extra("pyarrow.parquet", extra="parquet", purpose="to write a Parquet file")
-        self._path, self._codec = path, _CODECS[compression]
+        self._path, self._codec = new.path, _CODECS[new.compression]
         self._writer: Any = None
         self._schema: Any = None
 
@@ -214,3 +214,6 @@ def _has_arrow_type(values: Any) -> bool:  # noqa: ANN401 - NumPy or awkward
     except Exception:  # noqa: BLE001 - arrow, awkward and NumPy each have their own
         return False
     return True
+
+
+PARQUET = FileFormat(open_parquet_file, ParquetSink)

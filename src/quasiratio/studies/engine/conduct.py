@@ -32,7 +32,8 @@ class StudyOptions:
         scheduler: Address of a Dask scheduler instead.
         seeds: Number of seeds, or `None` for the preset's.
         methods: Methods to run, or none for the preset's.
-        published_settings: Whether to use the paper's networks and schedules.
+        published_settings: Whether to use the paper's networks and schedules, for its methods alone unless `methods`
+            names others.
         samples: Files of the reference and of the target, where the study can do with given events.
 
     Example:
@@ -109,6 +110,8 @@ def resolved_settings(study: Study, options: StudyOptions) -> Settings:
         given["methods"] = _checked_methods(study, options.methods)
     if options.published_settings:
         given["published_settings"] = True
+        if study.published_methods and not options.methods:
+            given["methods"] = [name for name in settings["methods"] if name in study.published_methods]
     if options.samples is not None:
         given["samples"] = [str(path.resolve()) for path in options.samples]
     for name in given:

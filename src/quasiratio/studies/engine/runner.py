@@ -45,6 +45,7 @@ class Outcome:
         failures: Why tasks failed, by their keys.
         n_tasks: Tasks of the study.
         seconds: Time that workers took for all rows, in all runs.
+        sources: What the rows were computed with.
 
     Example:
         >>> Outcome([], {"seed-1": "ValueError: no"}, n_tasks=2).is_complete
@@ -55,6 +56,7 @@ class Outcome:
     failures: Mapping[str, str]
     n_tasks: int
     seconds: float = 0.0
+    sources: Sequence[Provenance] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -98,7 +100,7 @@ def run_study(
             for task in tasks
             if states.get(task.key, ("",))[0] == "failed"
         }
-        return Outcome(store.rows(), failures, len(tasks), store.seconds())
+        return Outcome(store.rows(), failures, len(tasks), store.seconds(), store.sources())
 
 
 class _Run:

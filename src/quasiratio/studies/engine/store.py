@@ -20,11 +20,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from quasiratio.errors import InvalidInputError, QuasiratioError
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.study import Row
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
-    from quasiratio.provenance import Provenance
     from quasiratio.studies.engine.study import Settings
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
@@ -120,6 +120,11 @@ class ResultStore:
             execute("INSERT OR REPLACE INTO checksums VALUES (?, ?)", (row.key, _checksum(row.key, entry[3])))
             return True
 
+    def study_name(self) -> str:
+        """Return the name of the study whose rows these are."""
+        with self._transaction(write=False) as execute:
+            return str(execute("SELECT value FROM facts WHERE name = 'study'").fetchone()[0])
+
     def rows(self) -> list[Row]:
         """Return all rows, in the order of their keys."""
         with self._transaction(write=False) as execute:
@@ -147,6 +152,15 @@ class ResultStore:
             record |= {name: self._parsed(record[name]) for name in ("result", "versions", "settings")}
             record["commit"] = record.pop("commit_id")
         return records
+
+    def sources(self) -> list[Provenance]:
+        """Return what rows were computed with, in the order of the runs: more than one after a change in between."""
+        with self._transaction(write=False) as execute:
+            found = execute(
+                "SELECT versions, commit_id, machine FROM runs WHERE id IN (SELECT run FROM points) ORDER BY started, id"
+            ).fetchall()
+        distinct = dict.fromkeys(found)
+        return [Provenance(self._parsed(versions), commit, machine) for versions, commit, machine in distinct]
 
     def seconds(self) -> float:
         """Return the time that workers took for all rows."""

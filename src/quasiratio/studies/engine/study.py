@@ -158,6 +158,7 @@ class Study:
             so that other processes find it. It makes its data from the seeds in the arguments.
         present: Turns stored rows, perhaps not all, into tables and figures.
         methods: Names of the methods it knows; the setting `methods` is a list of them.
+        published_methods: Those of the paper, to which published settings restrict the methods of a preset.
         projected_seconds: Measures a few steps and returns the seconds that one worker would take for these
             settings; shown before `full` begins.
         uses_directory: Whether `compute` keeps files beside the store; `arguments["directory"]` then names the
@@ -183,5 +184,6 @@ class Study:
     compute: Callable[[dict[str, Any]], Iterable[Row]]
     present: Callable[[Settings, Sequence[Row]], Presentation]
     methods: Sequence[str] = ()
+    published_methods: Sequence[str] = ()
     projected_seconds: Callable[[Settings], float] | None = None
     uses_directory: bool = False

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Executor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
@@ -156,7 +156,7 @@ def _write_results(
         "settings": dict(settings),
         "complete": outcome.is_complete,
         "seconds": round(outcome.seconds, 1),
-        **Provenance.here().as_dict(),
+        **_origin(outcome),
         "results": [
             {
                 "name": one.name,
@@ -169,6 +169,18 @@ def _write_results(
         ],
     }
     write_file(directory / RESULTS_NAME, (plain_json(content) + "\n").encode())
+
+
+def _origin(outcome: Outcome) -> dict[str, Any]:
+    """Return versions, commit and machine; all that rows were computed with, where a store was filled in several runs."""
+    sources = outcome.sources or [Provenance.here()]
+    return {
+        "versions": sources[-1].versions,
+        **{
+            name: ", ".join(dict.fromkeys(str(getattr(one, name)) for one in sources))
+            for name in ("commit", "machine")
+        },
+    }
 
 
 def _report(
@@ -187,9 +199,9 @@ def _report(
     if outcome.failures:
         missing = Table(["task", "what went wrong"], [list(item) for item in outcome.failures.items()])
         sections.insert(0, Section("What is missing", [missing]))
-    here = Provenance.here()
+    origin = _origin(outcome)
     facts = {name: json.dumps(value) for name, value in settings.items()}
-    facts |= {"rows": str(len(outcome.rows)), "commit": here.commit, "machine": here.machine}
+    facts |= {"rows": str(len(outcome.rows)), "commit": origin["commit"], "machine": origin["machine"]}
     sections.append(Section("Settings", [Facts(facts)]))
     verdict = presentation.verdict
     if outcome.failures:

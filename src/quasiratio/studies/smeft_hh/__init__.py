@@ -12,7 +12,8 @@ from typing import Any
 
 from quasiratio.studies.engine.study import Presentation, Row, Settings, Study, Task
 from quasiratio.studies.output.published_tables import GG_HH_SIZES
-from quasiratio.studies.ratio_methods import METHOD_LABELS, families
+from quasiratio.studies.ratio_methods import METHOD_LABELS, PUBLISHED_METHODS, families
+from quasiratio.studies.smeft_hh.hh_methods import HH_LABELS, OBJECT_PARAMETERS, WITH_OBJECTS
 
 __all__ = ["STUDY"]
 
@@ -25,14 +26,22 @@ _PUBLISHED_TRAINING = {
     "periodic": [],
     "reference_density": "any",
     "target_density": "any",
+    "on_divergence": "ignore",
 }
-_PUBLISHED_MLP = {"hidden_layers": [128, 256, 128], "learning_rate": 1e-4, "batch_size": 64, "patience": 20}
+_PUBLISHED_MLP = {
+    "hidden_layers": [128, 256, 128],
+    "learning_rate": 1e-4,
+    "batch_size": 64,
+    "patience": 20,
+    "max_steps": 150 * (100_000 // 64),  # its risk has no minimum: without a bound it may fall for ever
+}
 _PUBLISHED_SUB_RATIO = {
     "hidden_layers": [128, 128, 128],
     "learning_rate": 1e-3,
     "batch_size": 128,
     "patience": 15,
 }
+_PUBLISHED_TUNING = {"learning_rate": 1e-4, "batch_size": 512, "patience": 10}
 
 
 def _tasks(settings: Settings) -> Sequence[Task]:
@@ -44,8 +53,12 @@ def _tasks(settings: Settings) -> Sequence[Task]:
         "samples": settings.get("samples"),
         "parameters": _parameters(settings),
     }
-    groups = families(settings["methods"], share=not published)
+    chosen = [name for name in settings["methods"] if name not in WITH_OBJECTS]
+    groups = families(chosen, share=not published)
     groups.sort(key=lambda names: "auto" not in names)  # the longest first
+    objects = tuple(name for name in reversed(WITH_OBJECTS) if name in settings["methods"])
+    if objects:  # AutoRatio has the other one among its candidates
+        groups += [objects] if not published else [(name,) for name in objects]
     tasks = [Task("samples", common | {"seed": 0, "methods": []}, ["samples"])]
     for seed in range(int(settings["seeds"])):
         for names in groups:
@@ -59,10 +72,12 @@ def _parameters(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return hyperparameters by kind of network; what the preset sets comes last."""
     own = dict(settings.get("training", {}))
     if not settings.get("published_settings"):
-        return {"direct": own, "rosmm": own}
+        return {"direct": own, "rosmm": own, "objects": OBJECT_PARAMETERS}
     return {
         "direct": _PUBLISHED_TRAINING | _PUBLISHED_MLP | own,
         "rosmm": _PUBLISHED_TRAINING | _PUBLISHED_SUB_RATIO | {"balanced_draw": True} | own,
+        "tuning": _PUBLISHED_TUNING,
+        "objects": OBJECT_PARAMETERS,
     }
 
 
@@ -110,7 +125,7 @@ STUDY = Study(
             "events": sum(GG_HH_SIZES),
             "generator_seed": 1,
             "part_events": 20_000,
-            "methods": _METHODS,
+            "methods": [*_METHODS, *WITH_OBJECTS, "exact"],
             "training": {},
             "published_settings": False,
             "samples": None,
@@ -119,6 +134,7 @@ STUDY = Study(
     tasks=_tasks,
     compute=_compute,
     present=_present,
-    methods=tuple(name for name in METHOD_LABELS if name != "exact"),
+    published_methods=(*PUBLISHED_METHODS, "exact"),
+    methods=tuple(HH_LABELS),
     uses_directory=True,
 )

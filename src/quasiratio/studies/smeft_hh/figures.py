@@ -12,7 +12,8 @@ from quasiratio.plots import closure_figure, closure_grid_figure, distribution_f
 from quasiratio.report import Picture
 from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.stored_closure import histogram_from_numbers, stored_closure
-from quasiratio.studies.ratio_methods import FIGURE_LABELS, OUR_METHODS, PUBLISHED_METHODS
+from quasiratio.studies.ratio_methods import OUR_METHODS, PUBLISHED_METHODS
+from quasiratio.studies.smeft_hh.hh_methods import HH_FIGURE_LABELS, WITH_OBJECTS
 
 __all__ = ["hh_figures"]
 
@@ -48,7 +49,7 @@ def hh_figures(rows: Sequence[Row]) -> dict[str, Picture]:
     pictures = {"weights": _weights(samples["weights"])}
     if "hard_m_hh" in samples:
         pictures["m_hh-hard-scattering"] = _hard_scattering(samples["hard_m_hh"])
-    for group, methods in {"published": PUBLISHED_METHODS, "ours": OUR_METHODS}.items():
+    for group, methods in {"published": PUBLISHED_METHODS, "ours": (*OUR_METHODS, *WITH_OBJECTS)}.items():
         shown = [method for method in methods if method in stored]
         if shown:
             pictures |= _closures(group, shown, samples["closure"], stored)
@@ -80,7 +81,7 @@ def _closures(
     whose = "the paper's methods" if group == "published" else "our methods"
 
     def closure(name: str) -> ObservableClosure:
-        of_methods = {FIGURE_LABELS[method]: stored[method]["closure"][name] for method in methods}
+        of_methods = {HH_FIGURE_LABELS[method]: stored[method]["closure"][name] for method in methods}
         return stored_closure(name, samples[name]["target"], samples[name]["reference"], of_methods)
 
     figure = closure_figure(closure("m_hh"), label=_LABELS["m_hh"], unit="GeV", title=f"SMEFT, {whose}")

@@ -15,7 +15,15 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.generators.gg_hh import FEATURES, OBSERVABLES
 from quasiratio.sample import WeightedSample
 
-__all__ = ["ALL_OBSERVABLES", "Columns", "HHEvents", "generated_columns", "hh_events", "hh_samples"]
+__all__ = [
+    "ALL_OBSERVABLES",
+    "Columns",
+    "HHEvents",
+    "generated_columns",
+    "hard_process_ratio",
+    "hh_events",
+    "hh_samples",
+]
 
 Columns = dict[str, npt.NDArray[np.float64]]
 SampleName = Literal["sm", "linear"]
@@ -92,6 +100,7 @@ def _lock(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 ALL_OBSERVABLES = (*OBSERVABLES, *FEATURES)
+_TRUTH = "truth_ratio_linear"
 SamplePair = tuple[WeightedSample, WeightedSample]
 
 _FRACTIONS = (0.65, 0.15, 0.20)
@@ -139,6 +148,17 @@ def hh_events(arguments: Mapping[str, Any]) -> HHEvents:
     return HHEvents(_pair(training), _pair(validation), *test)
 
 
+def hard_process_ratio(columns: Columns) -> npt.NDArray[np.float64]:
+    """Return the ratio of the hard process behind each event, which no detector sees."""
+    if _TRUTH not in columns:
+        msg = (
+            f"Got samples without {_TRUTH!r}, the ratio of the hard process; expected such as 'quasiratio generate "
+            "gg-hh' writes. Leave the method 'exact' out for other samples."
+        )
+        raise InvalidInputError(msg)
+    return columns[_TRUTH]
+
+
 def _read(path: Path, n_events: int) -> Columns:
     from quasiratio.io import open_table  # noqa: PLC0415
 
@@ -151,7 +171,7 @@ def _read(path: Path, n_events: int) -> Columns:
             "'quasiratio generate gg-hh' writes, with features, pair observables and weight."
         )
         raise InvalidInputError(msg)
-    names = [*needed, *(["truth_m_hh"] if "truth_m_hh" in table.columns else [])]
+    names = [*needed, *(name for name in ("truth_m_hh", _TRUTH) if name in table.columns)]
     chunks = list(table.chunks(names))
     return {name: np.concatenate([chunk[name] for chunk in chunks])[:n_events] for name in names}
 

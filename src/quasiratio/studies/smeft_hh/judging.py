@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from quasiratio.metrics import ClosureResult, closure, uniform_edges, weighted_histogram
 from quasiratio.sample import WeightedSample
@@ -13,7 +14,15 @@ from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.published_tables import GG_HH_OBSERVABLES
 from quasiratio.studies.output.stored_closure import finite_ratios, histogram_to_numbers
 from quasiratio.studies.ratio_methods import fit_family
-from quasiratio.studies.smeft_hh.hh_events import ALL_OBSERVABLES, Columns, HHEvents, hh_events, hh_samples
+from quasiratio.studies.smeft_hh.hh_events import (
+    ALL_OBSERVABLES,
+    Columns,
+    HHEvents,
+    hard_process_ratio,
+    hh_events,
+    hh_samples,
+)
+from quasiratio.studies.smeft_hh.hh_methods import WITH_OBJECTS
 
 __all__ = ["method_rows", "sample_row"]
 
@@ -24,25 +33,18 @@ def method_rows(arguments: Mapping[str, Any]) -> Iterator[Row]:
     """Fit one family and yield a row for each method; the first seed keeps its histograms."""
     events, seed = hh_events(arguments), arguments["seed"]
     known = set(arguments.get("known", ()))
-    fits = fit_family(
-        arguments["methods"],
-        events.training,
-        events.validation,
-        seed=seed,
-        parameters=arguments["parameters"],
-    )
-    for name, estimator, seconds in fits:
+    for name, ratios, seconds, diverged in _fits(events, arguments):
         key = f"seed-{seed}/{name}"
         if key in known:
             continue
-        ratio, infinite_fraction = finite_ratios(estimator.predict_ratio(events.reference_features))
+        ratio, infinite_fraction = finite_ratios(ratios)
         result = _closure(events, {"ratio": ratio}, ALL_OBSERVABLES)
         values: dict[str, Any] = {
             "seed": seed,
             "method": name,
             "seconds": seconds,
             "infinite_fraction": infinite_fraction,
-            "diverged": bool(getattr(estimator, "diverged_", False)),
+            "diverged": diverged,
             "chi2": {one: result[one]["ratio"].chi_squared.value for one in GG_HH_OBSERVABLES},
             "entropy": {one: result[one]["ratio"].relative_entropy.value for one in GG_HH_OBSERVABLES},
         }
@@ -52,6 +54,26 @@ def method_rows(arguments: Mapping[str, Any]) -> Iterator[Row]:
                 for observable in result.observables
             }
         yield Row(key, values)
+
+
+def _fits(
+    events: HHEvents, arguments: Mapping[str, Any]
+) -> Iterator[tuple[str, npt.NDArray[np.float64], float, bool]]:
+    """Yield the name, the ratios of the test reference, the seconds and whether the fit diverged."""
+    methods, parameters = arguments["methods"], arguments["parameters"]
+    if "exact" in methods:
+        yield "exact", hard_process_ratio(events.reference), 0.0, False
+        return
+    labels = {name: name for name in methods}
+    if methods[0] in WITH_OBJECTS:
+        labels = {WITH_OBJECTS[name]: name for name in methods}
+        parameters = {kind: {**parameters[kind], **parameters["objects"]} for kind in ("direct", "rosmm")}
+    fits = fit_family(
+        list(labels), events.training, events.validation, seed=arguments["seed"], parameters=parameters
+    )
+    for name, estimator, seconds in fits:
+        ratios = estimator.predict_ratio(events.reference_features)
+        yield labels[name], ratios, seconds, bool(getattr(estimator, "diverged_", False))
 
 
 def sample_row(arguments: Mapping[str, Any]) -> Row:

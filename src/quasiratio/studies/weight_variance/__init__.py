@@ -45,13 +45,13 @@ def effective_settings(settings: Settings) -> Settings:
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """Make groups of points that train together, the long ones first."""
+    """Make groups of points that train together; the MLP comes first, so that a run in parts soon has all its areas."""
     from quasiratio.studies.weight_variance.training import row_key  # noqa: PLC0415 - loads torch
 
     settings = effective_settings(settings)
     grid = grid_points(settings["n_sigma"], settings["n_eta"])
     found = []
-    for model in sorted(settings["methods"], reverse=True):
+    for model in sorted(settings["methods"]):
         points = ([UNWEIGHTED] if model == "mlp" else []) + grid
         for seed in range(settings["seeds"]):
             # Neighbours in the list stop at different times; points far apart share a group.

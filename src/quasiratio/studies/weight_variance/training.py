@@ -20,9 +20,9 @@ from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
     mixture_ratio,
     signs_to_coefficients,
 )
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, point_generator
 from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass, initial_parameters
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
 from quasiratio.studies.weight_variance.grid import UNWEIGHTED, GridPoint
 from quasiratio.studies.weight_variance.shared_events import EventSizes, SharedEvents, shared_events

@@ -6,7 +6,7 @@ out without a graph, signs and weights are kept as two numbers and a bit per eve
 stop: 10 times faster than one network after another on tensors in memory, 30 times faster than with a `DataLoader`
 (`benchmarks/weight_variance_speed.py`). Tests compare the passes with automatic differentiation.
 
-- `stacked_pass`: forward and backward passes of many small perceptrons.
+- `perceptron_pass`: forward and backward passes of many small perceptrons.
 - `stack_training`: all points in one step, each to its own early stop.
 - `signed_events`: the shared events with the signs and weights of every point.
 - `classifier_problem`, `sub_ratio_problem`, `mixture_problem`: what is minimised; the MLP, the parts of RoSMM, and

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, cyclic, weights_by_code
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass
 
 __all__ = ["ClassifierProblem", "SharedBatches", "validation_chunks"]
 

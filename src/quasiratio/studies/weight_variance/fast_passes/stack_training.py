@@ -17,7 +17,7 @@ from torch import Tensor
 
 __all__ = ["StackProblem", "StackSchedule", "Stopped", "train_stack"]
 
-_REBUILD_BELOW = 0.8
+_REBUILD_BELOW = 0.9
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import validation_chunks
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, cyclic
-from quasiratio.studies.weight_variance.fast_passes.stacked_pass import StackedPass
 
 __all__ = ["PAIRS", "SubRatioProblem"]
 
@@ -73,34 +73,46 @@ class SubRatioProblem:
 
 
 class _PairedValidation:
-    """The validation events of each network, padded with events of no weight; both parts count one half."""
+    """The validation events of each network; both parts count one half.
+
+    Networks have between a few and nearly all of the events. They are in the order of their sizes, so that a chunk has
+    the networks with so many events only, and little is padded with events of no weight.
+    """
 
     def __init__(self, events: SignedEvents) -> None:
         networks = _parts_of_networks(events)
-        n_events = max(sum(len(part) for part in pair) for pair in networks)
-        self.inputs = torch.zeros(len(networks), n_events, events.inputs.shape[1])
-        self.labels, self.weights = (torch.zeros(len(networks), n_events) for _ in range(2))
-        for network, pair in enumerate(networks):
+        sizes = torch.tensor([sum(len(part) for part in pair) for pair in networks])
+        self.order = sizes.argsort(descending=True, stable=True)
+        self.sizes = sizes[self.order]
+        shape = (len(networks), int(sizes.max()))
+        self.inputs = torch.zeros(*shape, events.inputs.shape[1])
+        self.labels, self.weights = (torch.zeros(shape) for _ in range(2))
+        for row, network in enumerate(self.order.tolist()):
             start = 0
-            for side, part in enumerate(pair):
+            for side, part in enumerate(networks[network]):
                 chosen = slice(start, start + len(part))
-                self.inputs[network, chosen] = events.inputs.index_select(0, part)
-                self.labels[network, chosen] = side
-                self.weights[network, chosen] = 0.5 / len(part)
+                self.inputs[row, chosen] = events.inputs.index_select(0, part)
+                self.labels[row, chosen] = side
+                self.weights[row, chosen] = 0.5 / len(part)
                 start += len(part)
 
     def losses(self, passes: StackedPass, parameters: list[Tensor]) -> Tensor:
         """Return the mean of the two parts' mean losses."""
         total = torch.zeros(len(self.weights), dtype=torch.float64)
-        for chunk in validation_chunks(self.labels.shape[1], len(self.weights)):
-            outputs = passes.outputs(parameters, self.inputs[:, chunk])
-            losses = softplus(outputs) - self.labels[:, chunk] * outputs
-            total += (losses * self.weights[:, chunk]).sum(dim=1, dtype=torch.float64)
-        return total
+        ordered = [parameter[self.order] for parameter in parameters]
+        for chunk in validation_chunks(int(self.sizes[0]), len(self.weights)):
+            n_networks = int((self.sizes > chunk.start).sum())
+            outputs = passes.outputs([one[:n_networks] for one in ordered], self.inputs[:n_networks, chunk])
+            losses = softplus(outputs) - self.labels[:n_networks, chunk] * outputs
+            total[:n_networks] += (losses * self.weights[:n_networks, chunk]).sum(dim=1, dtype=torch.float64)
+        return torch.empty_like(total).scatter_(0, self.order, total)
 
     def keep(self, networks: Tensor) -> None:
-        self.inputs, self.labels, self.weights = (
-            one[networks] for one in (self.inputs, self.labels, self.weights)
+        rows = self.order.argsort()[networks]  # where they are
+        by_size = rows.sort()
+        self.order = by_size.indices
+        self.sizes, self.inputs, self.labels, self.weights = (
+            one[by_size.values] for one in (self.sizes, self.inputs, self.labels, self.weights)
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
 from quasiratio.io.extras import require_extra
-from quasiratio.io.formats.root import COUNTER, METADATA_NAME
-from quasiratio.io.table_sink import Compression, is_utf8
+from quasiratio.io.file_format import NewFile, is_utf8
+from quasiratio.io.formats.root.reading import COUNTER, METADATA_NAME
 
 __all__ = ["RootSink"]
 
@@ -31,11 +30,11 @@ class RootSink:
     name of the branch is added.
     """
 
-    def __init__(self, path: Path, tree: str, compression: Compression | None) -> None:
+    def __init__(self, new: NewFile) -> None:
         uproot = require_extra("uproot", extra="root", purpose="to write a ROOT file")
-        codec = None if compression is None else getattr(uproot, _ALGORITHMS[compression])(_FASTEST)
-        self._file = uproot.recreate(path, compression=codec)
-        self._tree_name = tree
+        codec = None if new.compression is None else getattr(uproot, _ALGORITHMS[new.compression])(_FASTEST)
+        self._file = uproot.recreate(new.path, compression=codec)
+        self._tree_name = new.tree
         self._tree: Any = None
         self._counters: dict[str, str] = {}
 

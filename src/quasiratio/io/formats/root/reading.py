@@ -17,8 +17,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.damage import reading
 from quasiratio.io.extras import require_extra
-from quasiratio.io.table_file import Chunk, TableFile
-from quasiratio.io.table_sink import column_of
+from quasiratio.io.file_format import Chunk, Location, TableFile, column_of
 
 __all__ = ["COUNTER", "METADATA_NAME", "RootNtuple", "RootTree", "open_root_file"]
 
@@ -236,9 +235,12 @@ class RootNtuple:
         import awkward as ak  # noqa: PLC0415 - optional
 
         with reading(str(self.path), "ROOT"), _opened_root(self.path) as file:
-            wanted = set(names)
+            wanted = tuple(names)
+            below = tuple(
+                f"{name}." for name in names
+            )  # a name may hold a dot itself, as weights at a point do
             fields = file[self.tree].iterate(
-                filter_field=lambda field: field.path.partition(".")[0] in wanted,
+                filter_field=lambda field: field.path in wanted or field.path.startswith(below),
                 step_size=chunk_events,
                 library="ak",
             )
@@ -265,10 +267,11 @@ def _describe_ntuple(path: Path, name: str, ntuple: Any) -> RootNtuple:  # noqa:
     return RootNtuple(path, name, int(ntuple.num_entries), columns)
 
 
-def open_root_file(path: Path, tree: str | None) -> TableFile:
+def open_root_file(location: Location) -> TableFile:
     """Open a tree by name, or the only one of the file, and describe its columns."""
+    path = location.path
     with reading(str(path), "ROOT"), _opened_root(path) as file:
-        name, kind = _tree_and_class(path, file, tree)
+        name, kind = _tree_and_class(path, file, location.tree)
         describe = _describe_ntuple if kind == _NTUPLE_CLASS else _describe_tree
         described: TableFile = describe(path, name, file[name])
     if not described.columns:

@@ -1,4 +1,4 @@
-"""Load saved estimators, with the same bits.
+"""Estimators by name, and from their files with the same bits.
 
 A model is a directory with `model.json`, which a person can read, and `weights.safetensors`. Neither holds
 code: a file from a stranger can at worst be refused.
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 from pydantic import ValidationError
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.persistent import (
     ModelFileDocument,
     PersistentEstimator,
@@ -21,10 +22,39 @@ from quasiratio.estimators.persistent import (
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.bundle import JSON_NAME, read_document, read_timed_bundle
 from quasiratio.model_files.document import TensorSpec, one_sentence
+from quasiratio.registry import ESTIMATORS
 
-__all__ = ["describe", "load", "load_described"]
+__all__ = ["describe", "estimator_by_name", "load", "load_described"]
 
 Kind = TypeVar("Kind", bound=PersistentEstimator)
+
+
+def estimator_by_name(method: str, **parameters: Any) -> RatioEstimator:  # noqa: ANN401 - of the estimator
+    """Return an unfitted estimator.
+
+    Args:
+        method: `"sign-resolved"`, `"rosmm"`, `"direct"`, `"auto"`, or one that was registered.
+        parameters: What the estimator takes; a name it does not have is refused.
+
+    Example:
+        >>> estimator_by_name("direct", loss="lsif", n_members=4)
+        DirectRatio(loss='lsif', n_members=4)
+    """
+    methods = ESTIMATORS.methods()
+    if method not in methods:
+        msg = f"Got the method {method!r}; expected one of {', '.join(methods)}."
+        raise InvalidInputError(msg)
+    estimator: RatioEstimator = ESTIMATORS[method]()
+    known = estimator.get_params(deep=False)
+    for name, value in parameters.items():
+        if name not in known:
+            msg = (
+                f"Got {name} = {value!r} for the method {method!r}, which has no such option; expected one of "
+                f"{', '.join(sorted(known))}. Leave it out, or choose another method."
+            )
+            raise InvalidInputError(msg)
+    estimator.set_params(**parameters)
+    return estimator
 
 
 @overload

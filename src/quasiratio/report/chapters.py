@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from quasiratio.report.closure_section import closure_pictures, closure_table, size_table
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.content import Block, Picture, Report, Section, Table, Text
-from quasiratio.report.evaluated_model import EvaluatedModel, SampleSource
 from quasiratio.report.model_section import data_section, model_section, training_section
+from quasiratio.report.origins import EvaluatedModel, SampleSource
 from quasiratio.report.weight_section import ratio_section, weight_section
 
 if TYPE_CHECKING:

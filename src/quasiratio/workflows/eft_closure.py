@@ -1,0 +1,127 @@
+"""Whether a learned density closes at several parameter values: events reweighted by it, against events with exact weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.polynomial import PolynomialRatio
+from quasiratio.metrics import ClosureResult, closure
+from quasiratio.sample import WeightedSample
+from quasiratio.workflows.eft_inspection import point_label
+
+__all__ = ["EftClosure", "closure_at"]
+
+FloatArray = npt.NDArray[np.float64]
+LEARNED = "learned"
+
+
+@dataclass(frozen=True, eq=False)
+class EftClosure:
+    """Closure at one point.
+
+    Attributes:
+        label: The point, for people.
+        theta: Its values, by name.
+        rate: Cross-section relative to the reference, from the exact weights of the events.
+        rate_error: Its statistical error.
+        learned_rate: The same from the learned functions of the events.
+        result: Closure of every feature, or `None` where there is no density to compare.
+        reason: Why there is none.
+    """
+
+    label: str
+    theta: dict[str, float]
+    rate: float
+    rate_error: float
+    learned_rate: float
+    result: ClosureResult | None
+    reason: str = ""
+
+    def chi_squared(self) -> dict[str, float]:
+        """Return chi-squared per degree of freedom by feature; nothing where there is no density."""
+        rows = [] if self.result is None else self.result.table()
+        return {str(row["observable"]): float(row["chi2_per_dof"]) for row in rows}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "theta": self.theta,
+            "rate": self.rate,
+            "rate_error": self.rate_error,
+            "learned_rate": self.learned_rate,
+            "reason": self.reason,
+            "closure": [] if self.result is None else self.result.table(include_reference=True),
+        }
+
+
+def closure_at(
+    model: PolynomialRatio,
+    events: WeightedSample,
+    coefficients: FloatArray,
+    points: FloatArray,
+    *,
+    seed: int,
+    n_bins: int = 30,
+) -> list[EftClosure]:
+    """Reweight one half of the events by the learned ratio, and compare with the other half with its exact weights.
+
+    Points at which a density cannot be normalised, because its rate is not positive, are returned with the reason.
+
+    Args:
+        model: The fitted model.
+        events: Features, and weights of the reference.
+        coefficients: Exact coefficients of the events.
+        points: `(n_points, n_parameters)`.
+        seed: Of the halves.
+        n_bins: Bins of each feature.
+    """
+    if len(events) < 2:
+        msg = f"Got {len(events)} event; expected at least two, to compare one half with the other."
+        raise InvalidInputError(msg)
+    order = np.random.default_rng(seed).permutation(len(events))
+    one, other = order[: len(order) // 2], order[len(order) // 2 :]
+    w, halves = events.weights, [_part(events, part, events.weights[part]) for part in (one, other)]
+    learned = model.predict_coefficients(halves[0])
+    found = []
+    for theta in points:
+        monomials = model.basis(theta)
+        exact, intensity = coefficients @ monomials, learned @ monomials
+        rate = float(w @ exact / w.sum())
+        error = float(np.sqrt(np.sum(np.square(w * (exact - rate)))) / abs(w.sum()))
+        half_rates = [_mean(intensity, w[one]), _mean(exact[other], w[other])]
+        reason, result = _no_density(w, (one, other), half_rates), None
+        if not reason:
+            target = _part(events, other, w[other] * exact[other])
+            try:
+                result = closure(halves[0], {LEARNED: intensity / half_rates[0]}, target, n_bins=n_bins)
+            except InvalidInputError as problem:  # such as a feature that does not vary
+                reason = str(problem).rstrip(".")
+        values = dict(zip(model.basis.parameters, theta.tolist(), strict=True))
+        label = point_label(model.basis, theta)
+        found.append(EftClosure(label, values, rate, error, half_rates[0], result, reason))
+    return found
+
+
+def _part(events: WeightedSample, index: npt.NDArray[np.int64], weights: FloatArray) -> WeightedSample:
+    return WeightedSample.adopt(events.features[index], np.array(weights), events.names, events.fill)
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    total = float(weights.sum())
+    return float(weights @ values) / total if total else float("nan")
+
+
+def _no_density(w: FloatArray, halves: Sequence[npt.NDArray[np.int64]], rates: Sequence[float]) -> str:
+    """Return why there are no two densities to compare, or nothing."""
+    if any(not w[half].sum() > 0 for half in halves):
+        return "the weights of the reference have no positive sum in one half of the events"
+    whose = [name for name, rate in zip(("learned", "exact"), rates, strict=True) if not rate > 0]
+    if whose:
+        return f"the {' and the '.join(whose)} rate is not positive ({min(rates):.4g}), so that there is no density to normalise"
+    return ""
