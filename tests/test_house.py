@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import quasiratio
+from quasiratio.registry import ESTIMATORS
 
 SOURCE = Path(quasiratio.__file__).parent
 LARGEST_FILE = 400
@@ -112,3 +113,26 @@ def test_nothing_private_of_another_module_is_used(path: Path) -> None:
 def test_a_file_is_a_concept_and_not_a_collection() -> None:
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES}
     assert {name: length for name, length in lengths.items() if length > LARGEST_FILE} == {}
+
+
+OF_ONE_CLASS = {"workflows/eft_evaluation.py"}
+"""Written for one estimator: weights at parameter points are fitted by `PolynomialRatio` and nothing else."""
+
+
+def asks_for_a_class(code: str) -> list[str]:
+    """Return the places that ask whether a model is of one concrete class of estimators."""
+    concrete = set(ESTIMATORS.built_in_classes())
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "isinstance"
+        and concrete & {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_model_is_asked_and_not_recognised(path: Path) -> None:
+    """`RatioPredictor` has what workflows and reports want to know; a new class has it too."""
+    assert asks_for_a_class("isinstance(model, RatioEstimator | Reweighter)")
+    assert name_of(path) in OF_ONE_CLASS or asks_for_a_class(path.read_text(encoding="utf-8")) == []

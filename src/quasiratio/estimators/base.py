@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, overload
+from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import (
     InvalidInputError,
-    NegativeDensityWarning,
     QuasiratioWarning,
     UntrustworthyFitWarning,
 )
@@ -36,6 +35,7 @@ from quasiratio.estimators.hyperparameters import (
     NetworkParameters,
 )
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
+from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     labelled_events,
@@ -63,37 +63,6 @@ _CHECK_SHARE = 0.5
 _MOST_CHECK_EVENTS = 200_000
 
 
-class RatioPrediction(NamedTuple):
-    """Ratios of a set of events.
-
-    Attributes:
-        ratio: The ratio of each event.
-        members: The ratios of each member, `(n_members, n)`; no rows where they were not asked for.
-        nonpositive: For each model that took part, at how many of how many events its estimate of the reference density
-            is zero or negative.
-    """
-
-    ratio: FloatArray
-    members: FloatArray
-    nonpositive: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def n_nonpositive(self) -> int:
-        """Number of events where an estimate of the reference density is zero or negative, added over the models."""
-        return sum(n_found for n_found, _ in self.nonpositive)
-
-    def warned(self, stacklevel: int = 3) -> Self:
-        """Return the same, after a warning where the reference density vanishes."""
-        for n_found, n_events in self.nonpositive:
-            if n_found:
-                msg = (
-                    f"The estimated reference density is zero or negative for {n_found} of {n_events} events "
-                    f"({100 * n_found / n_events:.2g}%); their ratio is returned as it comes out, and may be large."
-                )
-                warnings.warn(msg, NegativeDensityWarning, stacklevel=stacklevel)
-        return self
-
-
 class RatioParameters(NetworkParameters):
     """Hyperparameters of `RatioEstimator`."""
 
@@ -117,7 +86,7 @@ class FittedRatioDocument(FittedNetworkDocument):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(NetworkEstimator):
+class RatioEstimator(NetworkEstimator, RatioPredictor):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
@@ -148,9 +117,10 @@ class RatioEstimator(NetworkEstimator):
     def fit_events(self, data: FitData) -> None:
         """Learn from checked events."""
 
-    @abstractmethod
-    def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
-        """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
+    @property
+    def ratio_parts(self) -> list[RatioEstimator]:
+        """This estimator itself."""
+        return [self]
 
     def facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit beside its ratios."""

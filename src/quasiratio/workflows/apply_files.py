@@ -16,9 +16,8 @@ from quasiratio.errors import (
     SupportWarning,
     UntrustworthyFitWarning,
 )
-from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fit_check import FitCheck
-from quasiratio.estimators.reweighter import Reweighter
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.outputs import output_file
@@ -124,7 +123,7 @@ class AppliedFiles:
 
 
 def apply_files(
-    model: RatioEstimator | Reweighter | str | os.PathLike[str],
+    model: RatioPredictor | str | os.PathLike[str],
     files: Files,
     output: str | os.PathLike[str],
     *,
@@ -179,7 +178,7 @@ def apply_files(
         (2000, True)
     """
     out = output_file(os.fspath(output), overwrite=overwrite)
-    if isinstance(model, RatioEstimator | Reweighter):
+    if isinstance(model, RatioPredictor):
         loaded = LoadedModel(Path(), model, FitNotes())
     else:
         loaded = load_ratio_model(model)
@@ -211,7 +210,7 @@ def apply_files(
 
 
 def apply_to_table(
-    model: RatioEstimator | Reweighter,
+    model: RatioPredictor,
     table: Table,
     output: str | os.PathLike[str],
     *,

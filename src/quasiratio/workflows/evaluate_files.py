@@ -16,7 +16,7 @@ import numpy as np
 from quasiratio.atomic_files import scratch_directory
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators import RatioEstimator, Reweighter
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, parse_features
 from quasiratio.metrics import ClosureResult
 from quasiratio.outputs import (
@@ -70,7 +70,7 @@ class _Given(NamedTuple):
 
 
 def evaluate_files(
-    model: RatioEstimator | Reweighter | str | os.PathLike[str],
+    model: RatioPredictor | str | os.PathLike[str],
     reference: Files,
     target: Files,
     output: str | os.PathLike[str],
@@ -135,7 +135,7 @@ def evaluate_files(
         msg = f"Got the output directory {str(output)!r}, which is a model; expected one for the report."
         raise InvalidInputError(msg, advice="Choose another with `output`.")
     output_directory(path, command=_COMMAND, overwrite=overwrite)
-    if isinstance(model, RatioEstimator | Reweighter):
+    if isinstance(model, RatioPredictor):
         loaded = LoadedModel(Path(), model, FitNotes())
     else:
         loaded = load_ratio_model(model)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import FitInterrupted
-from quasiratio.estimators import RatioEstimator, Reweighter
+from quasiratio.estimators import PersistentEstimator, Reweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
@@ -44,7 +45,7 @@ class FittedFiles:
         seconds: Time of the training.
     """
 
-    estimator: RatioEstimator | Reweighter
+    estimator: RatioPredictor
     path: Path
     notes: FitNotes
     seconds: float
@@ -52,12 +53,12 @@ class FittedFiles:
     @property
     def parts(self) -> list[Any]:
         """The ratio estimators: one, or one per fold."""
-        return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
+        return [*self.estimator.ratio_parts]
 
     @property
     def has_folds(self) -> bool:
         """Whether there is a model per fold."""
-        return isinstance(self.estimator, Reweighter)
+        return self.estimator.has_folds
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -145,7 +146,7 @@ def fit_files(
     ratio = estimator_by_name(method, **hyperparameters)
     ratio.set_params(verbose=not quiet)
     usable_device(ratio.device)  # names are looked at before files are read
-    estimator: RatioEstimator | Reweighter = ratio
+    estimator: RatioPredictor = ratio
     if n_folds > 1:
         estimator = Reweighter(ratio, total="original", n_folds=n_folds)
     files = [
@@ -178,30 +179,23 @@ def fit_files(
     return FittedFiles(estimator, directory.path, notes, seconds)
 
 
-def _train(
-    estimator: RatioEstimator | Reweighter, samples: list[WeightedSample], state: Path, *, quiet: bool
-) -> None:
+def _train(estimator: RatioPredictor, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
     key = _key(samples, estimator)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        reference, target = samples
-        if isinstance(estimator, Reweighter):
-            estimator.fit(reference, target)
-        else:
-            estimator.fit_samples(reference, target)
+        estimator.fit_samples(*samples)
 
 
-def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) -> str:
+def _key(samples: list[WeightedSample], estimator: RatioPredictor) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
-        name: repr(value)
+        # What is in an estimator has names of its own, such as `ratio__max_steps`.
+        name: type(value).__name__ if isinstance(value, PersistentEstimator) else repr(value)
         for name, value in sorted(estimator.get_params().items())
-        if name not in ("verbose", "ratio", "ratio__verbose")  # what is in `ratio` has names of its own
+        if name.rpartition("__")[2] != "verbose"
     }
-    if isinstance(estimator, Reweighter):
-        parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     if samples[0].fill:
         described["fill"] = dict(samples[0].fill)

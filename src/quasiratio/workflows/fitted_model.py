@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators import RatioEstimator, Reweighter
 from quasiratio.estimators.loading import load_described
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
@@ -82,7 +82,7 @@ class LoadedModel:
     """
 
     path: Path
-    estimator: RatioEstimator | Reweighter
+    estimator: RatioPredictor
     notes: FitNotes
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -147,10 +147,10 @@ def load_ratio_model(path: str | os.PathLike[str]) -> LoadedModel:
     A model of positive weights has no ratio, and is refused.
     """
     estimator, content = load_described(path)
-    if not isinstance(estimator, RatioEstimator | Reweighter):
+    if not isinstance(estimator, RatioPredictor):
         msg = (
-            f"Got the model {str(path)!r} of the class {type(estimator).__name__}, which has no ratio; expected one "
-            "that 'quasiratio fit' wrote."
+            f"Got the model {str(path)!r} of the class {type(estimator).__name__}, which has no ratio; expected a "
+            "ratio estimator or a reweighter. Fit one to two samples."
         )
         raise InvalidInputError(msg)
     return LoadedModel(Path(path), estimator, fit_notes(content.notes, str(path)), content.versions)

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, SupportWarning
-from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.fingerprint import SeenEvents
-from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Expression, Feature, Table
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
@@ -59,7 +58,7 @@ class RatioStream:
         ranges: Counts the events outside the training data.
     """
 
-    model: RatioEstimator | Reweighter
+    model: RatioPredictor
     inputs: list[Feature]
     weight: Expression | None
     fit_selection: Expression | None
@@ -73,7 +72,7 @@ class RatioStream:
         self.before, self.after = WeightSums(), WeightSums()
         self.n_nonpositive = self.n_unselected = self.n_infinite = 0
         self.lowest, self.highest = np.inf, -np.inf
-        self.seen, self.out_of_fold = SeenEvents(), predicts_unseen(self.model)
+        self.seen, self.out_of_fold = SeenEvents(), self.model.predicts_unseen
         self.new_columns = [self.names.ratio, self.names.weight]
         if self.members:
             n_members = self.model.n_members
@@ -131,9 +130,8 @@ class RatioStream:
                 matrix[:, column] = feature.values(chunk, n_events)
         ratio, members = self._predicted(matrix)
         weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
-        scale = self.model.scale_ if isinstance(self.model, Reweighter) else 1.0
         with np.errstate(invalid="ignore"):  # a weight of zero times an infinite ratio
-            new_weights = scale * weights * ratio
+            new_weights = self.model.weight_scale * weights * ratio
         self._count(matrix, weights, new_weights, ratio)
         if self.fit_selection is not None:
             self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
