@@ -145,7 +145,7 @@ class Reweighter(RatioPredictor):
         for fold in range(self.n_folds):
             seen = (folds != fold) if self.n_folds > 1 else np.ones(len(folds), dtype=bool)
             estimator = clone(self.ratio if self.ratio is not None else SignResolvedRatio())
-            self.ratios_.append(estimator.fit(events[seen], labels[seen]))
+            self.ratios_.append(estimator.fit_part(events[seen], labels[seen], np.flatnonzero(seen)))
         ratio = self.predict_ratio(original_sample)
         wanted = target_sample if self.total == "target" else original_sample
         reweighted_sum = float(original_sample.weights @ ratio)

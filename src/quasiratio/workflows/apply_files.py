@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, QuasiratioWarning, SupportWarning
+from quasiratio.errors import (
+    InvalidInputError,
+    NegativeDensityWarning,
+    QuasiratioWarning,
+    SupportWarning,
+    UntrustworthyFitWarning,
+)
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.estimators.variations import VariationReweighter
@@ -83,8 +89,10 @@ class AppliedFiles:
         }
 
     def warnings(self) -> list[QuasiratioWarning]:
-        """Return what a user should know before using the new weights."""
+        """Return what a user should know before using the new weights; a fit that failed its check stands first."""
         found: list[QuasiratioWarning] = []
+        if self.fit_check.status == "failed":
+            found.append(UntrustworthyFitWarning(str(self.fit_check)))
         notable = [str(feature) for feature in self.outside if feature.is_notable]
         if notable:
             msg = (
