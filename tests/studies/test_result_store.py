@@ -116,9 +116,14 @@ def test_a_store_that_was_edited_by_hand_is_one_sentence(tmp_path: Path, edit: s
     with connection:
         connection.execute(edit)
     connection.close()
-    with pytest.raises(InvalidInputError) as raised, opened(tmp_path) as store:
-        store.rows()
-        store.records()
+
+    def read() -> None:
+        with opened(tmp_path) as store:
+            store.rows()
+            store.records()
+
+    with pytest.raises(InvalidInputError) as raised:
+        read()
     assert "\n" not in str(raised.value)
 
 
