@@ -27,18 +27,8 @@ from quasiratio.estimators.densities import (
     scored_ratio,
 )
 from quasiratio.estimators.fingerprint import data_fingerprint
-<<<<<<< HEAD
-from quasiratio.estimators.fit_check import (
-    FitCheck,
-    FitCheckDocument,
-    check_ratio,
-    one_event_decides,
-)
-from quasiratio.estimators.fitting import usable_device, with_own_threads
-=======
 from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
-from quasiratio.estimators.fitting import usable_device
->>>>>>> main
+from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,

@@ -23,13 +23,8 @@ from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
-<<<<<<< HEAD
 from quasiratio.wording import feature_line, percent
-from quasiratio.workflows.drawing_options import label_texts
-=======
-from quasiratio.wording import feature_line
 from quasiratio.workflows.drawing_options import label_texts, require_labelled
->>>>>>> main
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
