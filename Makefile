@@ -23,7 +23,7 @@ demo: .venv/installed
 
 # One thread per worker, so that WORKERS processes do not compete for the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-FAST := $(addprefix tests/,distributions io losses metrics networks persistence ratios test_errors.py test_sample.py test_scratch.py)
+FAST := $(addprefix tests/,distributions io losses metrics model_files/test_bundle.py model_files/test_strict_json.py networks ratios test_atomic_files.py test_errors.py test_house.py test_sample.py)
 
 check: lint
 	$(PYTEST) -m "not slow" $(FAST)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 import quasiratio
+from quasiratio.registry import ESTIMATORS
 
 SOURCE = Path(quasiratio.__file__).parent
 LARGEST_FILE = 400
@@ -112,3 +114,120 @@ def test_nothing_private_of_another_module_is_used(path: Path) -> None:
 def test_a_file_is_a_concept_and_not_a_collection() -> None:
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES}
     assert {name: length for name, length in lengths.items() if length > LARGEST_FILE} == {}
+
+
+OF_ONE_CLASS = {"workflows/eft_evaluation.py"}
+"""Written for one estimator: weights at parameter points are fitted by `PolynomialRatio` and nothing else."""
+
+
+def asks_for_a_class(code: str) -> list[str]:
+    """Return the places that ask whether a model is of one concrete class of estimators."""
+    concrete = set(ESTIMATORS.built_in_classes())
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "isinstance"
+        and concrete & {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_model_is_asked_and_not_recognised(path: Path) -> None:
+    """`RatioPredictor` has what workflows and reports want to know; a new class has it too."""
+    assert asks_for_a_class("isinstance(model, RatioEstimator | Reweighter)")
+    assert name_of(path) in OF_ONE_CLASS or asks_for_a_class(path.read_text(encoding="utf-8")) == []
+
+
+SMALL_FILE = 80
+ALONE_FOR_A_REASON = {
+    "cli/commands/export.py": "one file per command",
+    "cli/main.py": "the command, which `__main__` starts as well",
+    "training/threads.py": "a decision of its own in ARCHITECTURE.md, and a part of training",
+}
+
+
+def importers() -> dict[str, set[str]]:
+    """Return the modules that import each module; packages that pass a name on make it public, and count as `...`."""
+    names = {
+        f"quasiratio.{'.'.join(path.relative_to(SOURCE).with_suffix('').parts)}".removesuffix(
+            ".__init__"
+        ): path
+        for path in MODULES
+    }
+    found: dict[str, set[str]] = {name_of(path): set() for path in MODULES}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for one in node.names:
+                    home = names.get(f"{node.module}.{one.name}") or names.get(node.module)
+                    if home is not None:
+                        found[name_of(home)].add("..." if path.name == "__init__.py" else name_of(path))
+    return found
+
+
+def test_a_helper_stands_beside_its_only_caller() -> None:
+    lonely = {
+        name: users
+        for name, users in importers().items()
+        if len(users) == 1
+        and users != {"..."}
+        and not name.endswith("__init__.py")
+        and len((SOURCE / name).read_text(encoding="utf-8").splitlines()) < SMALL_FILE
+    }
+    assert lonely.keys() == ALONE_FOR_A_REASON.keys(), lonely
+
+
+ENDINGS = {
+    "",
+    "s",
+    "e",
+    "d",
+    "r",
+    "ed",
+    "er",
+    "ers",
+    "or",
+    "ing",
+    "ings",
+    "ion",
+    "ions",
+    "ation",
+    "ations",
+    "al",
+}
+BOTH_ARE_TERMS = {("sign", "signed")}
+"""Of the theory: a sign-resolved classifier and a signed mixture are two methods."""
+
+
+def differ_by_an_ending(one: str, other: str) -> bool:
+    """Whether the first words of two names are forms of one word, as `applying` and `applied_model` begin."""
+    first, second = sorted((one.partition("_")[0], other.partition("_")[0]))
+    if first == second or (first, second) in BOTH_ARE_TERMS:
+        return False
+    stems = [n for n in range(4, len(first) + 1) if first[:n] == second[:n]]
+    return any({first[n:], second[n:]} <= ENDINGS for n in stems)
+
+
+def test_names_differ_by_more_than_an_ending() -> None:
+    assert differ_by_an_ending("stack_training", "stacked_pass")
+    assert differ_by_an_ending("evaluation", "evaluated_model")
+    assert not differ_by_an_ending("closure_figure", "closure_panels")
+    for folder in {path.parent for path in MODULES}:
+        rooms = sorted(
+            {
+                path.stem
+                for path in folder.iterdir()
+                if path.suffix == ".py" or (path / "__init__.py").exists()
+            }
+        )
+        assert [pair for pair in combinations(rooms, 2) if differ_by_an_ending(*pair)] == [], folder
+
+
+def test_the_fast_tests_of_the_makefile_exist() -> None:
+    root = Path(__file__).parents[1]
+    (line,) = re.findall(
+        r"^FAST := \$\(addprefix tests/,(.*)\)$", (root / "Makefile").read_text(), re.MULTILINE
+    )
+    assert [name for name in line.split() if not (root / "tests" / name).exists()] == []
+    assert len(line.split()) > 5

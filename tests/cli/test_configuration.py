@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quasiratio as qr
 from quasiratio.cli.configuration import fit_configuration, partial_configuration
 from quasiratio.cli.fit_schema import OLD_NAMES, FitConfiguration, configuration_text
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators import SignResolvedRatio
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.registry import ESTIMATORS, LOSSES
 
@@ -239,3 +243,49 @@ def test_any_bytes_give_a_configuration_or_a_sentence(
     except InvalidInputError as error:
         message = str(error)
     assert message.startswith("Got ")
+
+
+@dataclass(eq=False, repr=False)
+class MineRatio(SignResolvedRatio):
+    """An estimator of one's own; its annotations cannot all be resolved when the program runs."""
+
+    largest: float = 1.0
+    kept: OnlyForTypeCheckers | None = None  # type: ignore[name-defined]  # noqa: F821
+
+
+class TestOnesOwn:
+    @pytest.fixture(autouse=True)
+    def registered(self) -> None:
+        qr.register_estimator("mine", MineRatio)
+        qr.register_activation("sine", torch.sin)
+
+    def test_parameters_are_keys(self, tmp_path: Path) -> None:
+        path = written(tmp_path, SAMPLES + "method: mine\nlargest: 2.5\ntune: all\n")
+        parameters = fit_configuration(path, {}).estimator_parameters()
+        assert (parameters["largest"], parameters["tune"]) == (2.5, "all")
+        assert estimator_by_name("mine", **parameters).get_params()["largest"] == 2.5
+        assert "\nlargest: 2.5" in configuration_text(partial_configuration(path, {}))
+
+    @pytest.mark.parametrize(
+        "text", ["method: direct\nlargest: 2.5", "largest: 2.5", "method: mine\nverbose: true"]
+    )
+    def test_of_others_they_are_unknown(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"unknown key '(largest|verbose)' in line"):
+            fit_configuration(written(tmp_path, SAMPLES + text), {})
+
+    def test_what_is_near_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InvalidInputError, match=r"unknown key 'largets'.*the nearest are 'largest'"):
+            fit_configuration(written(tmp_path, SAMPLES + "method: mine\nlargets: 2.5"), {})
+
+    def test_activations_are_joined_as_in_python(self, tmp_path: Path) -> None:
+        path = written(tmp_path, SAMPLES + "activation: sine+relu\nn_members: 2\n")
+        assert fit_configuration(path, {}).activation == "sine+relu"
+        with pytest.raises(InvalidInputError, match="sine, or several joined by"):
+            fit_configuration(written(tmp_path, SAMPLES + "activation: sine+magic"), {})
+
+
+def test_a_tuning_loss_is_judged_by_the_estimator(tmp_path: Path) -> None:
+    configuration = fit_configuration(written(tmp_path, SAMPLES + "tune: all\ntune_loss: revert\n"), {})
+    assert configuration.estimator_parameters()["tune_loss"] == "revert"
+    with pytest.raises(InvalidInputError, match="expected one of bce, mse"):
+        fit_configuration(written(tmp_path, SAMPLES + "tune_loss: magic"), {})

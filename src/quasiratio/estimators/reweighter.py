@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioPrediction, RatioTemplate
+from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioTemplate
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.persistent import (
@@ -24,6 +24,7 @@ from quasiratio.estimators.persistent import (
     StoredParts,
     stored_estimator,
 )
+from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.training_data import as_kind_of, stacked_samples
 from quasiratio.metrics.duplicates import row_hashes
@@ -31,7 +32,7 @@ from quasiratio.model_files.document import Count, Document, PositiveFloat, Tens
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Reweighter", "add_folds", "fold_of_events", "predicts_unseen"]
+__all__ = ["Reweighter", "ReweighterDocument", "add_folds", "fold_of_events"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class ReweighterDocument(FittedDocument):
 
 
 @dataclass(eq=False, repr=False)
-class Reweighter(PersistentEstimator):
+class Reweighter(RatioPredictor):
     r"""Weights that turn an original sample into a target: $w_i \to s\,w_i\,r(x_i)$.
 
     What comes out is the **new weight**, the original weight included, not a factor. The scale $s$ is fixed
@@ -108,6 +109,7 @@ class Reweighter(PersistentEstimator):
     parameters_type: ClassVar[type[Document]] = ReweighterParameters
     fitted_type: ClassVar[type[FittedDocument]] = ReweighterDocument
     onnx_result: ClassVar[Literal["ratio", "weight_factor"]] = "weight_factor"
+    has_folds = True
 
     def fit(
         self,
@@ -139,11 +141,11 @@ class Reweighter(PersistentEstimator):
             raise InvalidInputError(msg)
         self.fingerprint_ = data_fingerprint(events.names, events.features, labels == 1, events.weights)
         folds = fold_of_events(events.features, self.n_folds)
-        self.ratios_ = []
+        self.ratios_: list[RatioEstimator] = []
         for fold in range(self.n_folds):
             seen = (folds != fold) if self.n_folds > 1 else np.ones(len(folds), dtype=bool)
             estimator = clone(self.ratio if self.ratio is not None else SignResolvedRatio())
-            self.ratios_.append(estimator.fit(events[seen], labels[seen]))
+            self.ratios_.append(estimator.fit_part(events[seen], labels[seen], np.flatnonzero(seen)))
         ratio = self.predict_ratio(original_sample)
         wanted = target_sample if self.total == "target" else original_sample
         reweighted_sum = float(original_sample.weights @ ratio)
@@ -155,6 +157,21 @@ class Reweighter(PersistentEstimator):
             raise InvalidInputError(msg)
         self.scale_ = wanted.sum_of_weights / reweighted_sum
         return self
+
+    def fit_samples(self, reference: Any, target: Any) -> Self:  # noqa: ANN401 - samples and frames
+        """Learn the ratio of `target` to `reference`, as `fit` does with samples that have their own weights."""
+        return self.fit(reference, target)
+
+    @property
+    def ratio_parts(self) -> list[RatioEstimator]:
+        """The fitted estimators, one per fold."""
+        check_is_fitted(self, "ratios_")
+        return self.ratios_
+
+    @property
+    def weight_scale(self) -> float:
+        """The factor $s$ of the new weights."""
+        return float(self.scale_)
 
     @property
     def n_features_in_(self) -> int:
@@ -199,7 +216,7 @@ class Reweighter(PersistentEstimator):
     def predict_with_members(self, original: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
         """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
         check_is_fitted(self, "ratios_")
-        sample = self._sample(original)
+        sample = self.sample_of(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
         of_members = np.empty((self.n_members if members else 0, len(sample)))
@@ -212,7 +229,7 @@ class Reweighter(PersistentEstimator):
                 nonpositive += part.nonpositive
         return RatioPrediction(ratio, of_members, tuple(nonpositive))
 
-    def _sample(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
+    def sample_of(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
         """Return events as a sample; missing values are taken for what the fit was told."""
         fill = self.fill_ or None
         return WeightedSample(original, weights, fill=None if isinstance(original, WeightedSample) else fill)
@@ -228,7 +245,7 @@ class Reweighter(PersistentEstimator):
         records, else a NumPy array.
         """
         ratio = self.predict_ratio(original)
-        weights = self.scale_ * self._sample(original, original_weight).weights * ratio
+        weights = self.scale_ * self.sample_of(original, original_weight).weights * ratio
         return as_kind_of(original, weights, name="weight")
 
     def feature_list(self) -> list[str]:
@@ -300,11 +317,6 @@ def fold_of_events(features: FeatureMatrix, n_folds: int) -> npt.NDArray[np.int6
     with np.errstate(over="ignore"):
         single = features.astype(np.float32, copy=False)  # as in ONNX
     return ((row_hashes(single) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
-
-
-def predicts_unseen(model: RatioEstimator | Reweighter) -> bool:
-    """Tell whether every event is predicted by a model that has not seen it."""
-    return isinstance(model, Reweighter) and model.n_folds > 1
 
 
 def add_folds(graph: OnnxGraph, features: str, n_features: int, n_folds: int) -> str:

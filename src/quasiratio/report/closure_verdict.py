@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quasiratio.estimators.reweighter import predicts_unseen
 from quasiratio.metrics import GRADE_LIMITS, Grade, grade
 from quasiratio.report.closure_quality import SIGNIFICANCE, ClosureQuality, closure_qualities
 from quasiratio.report.origins import EvaluatedModel, SampleSource
@@ -345,7 +344,7 @@ def _cautions(
     if fewest < _FEW_EVENTS:
         parts.append(f"With an effective size of {fewest:.0f} only coarse differences could show.")
     stronger = "Events that the fit has not seen make the stronger test."
-    if model is not None and predicts_unseen(model.estimator):
+    if model is not None and model.estimator.predicts_unseen:
         pass  # whatever the events are, each is predicted by a model that has not seen it
     elif model is not None and _is_same(sources, model.fitted_on):
         parts.append(f"These are the events of the fit, as far as their files tell. {stronger}")

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError, SupportWarning
-from quasiratio.estimators.base import RatioEstimator
 from quasiratio.estimators.learned_signs import LearnedSigns
-from quasiratio.estimators.reweighter import Reweighter, predicts_unseen
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.metrics import (
     ClosureResult,
     RatioRisk,
@@ -67,7 +66,7 @@ class Evaluation:
 
 
 def evaluate_model(
-    model: RatioEstimator | Reweighter,
+    model: RatioPredictor,
     reference: WeightedSample,
     target: WeightedSample,
     *,
@@ -132,7 +131,7 @@ def evaluate_model(
     )
 
 
-def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> float:
+def share_seen(model: RatioPredictor, sample: WeightedSample) -> float:
     """Estimate which share of the events is predicted by a model that was trained on them.
 
     Example:
@@ -143,19 +142,16 @@ def share_seen(model: RatioEstimator | Reweighter, sample: WeightedSample) -> fl
         >>> share_seen(model, WeightedSample(X[:1000]))
         1.0
     """
-    if predicts_unseen(model):
+    if model.predicts_unseen:
         return 0.0
     return float(model.fingerprint_.share_seen(sample))
 
 
-def _judge_weights(model: RatioEstimator | Reweighter, reference: WeightedSample) -> FloatArray:
-    """Return weights that no pole can bribe, from the reference alone, where its density is positive."""
-    fitted = model.ratios_[0] if isinstance(model, Reweighter) else model
-    density = getattr(fitted, "reference_density_", None)
-    if density is None or density.sign != "positive":
-        return np.asarray(reference.weights)
-    signs = LearnedSigns.of(np.array(reference.features), np.array(reference.weights))
-    return signs.positive_weights(signs.cross_log_odds, np.array(reference.weights), density.floor or 0.0)
+def _judge_weights(model: RatioPredictor, reference: WeightedSample) -> FloatArray:
+    """Return weights that no pole can bribe, from the reference alone, unless its density is seen to be negative."""
+    features, weights = np.array(reference.features), np.array(reference.weights)
+    signs = LearnedSigns.of(features, weights, periodic=model.ratio_parts[0].periodic_columns(features))
+    return signs.judge_weights(weights)
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
@@ -169,7 +165,7 @@ def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any
     return {name: name for name in spans if name not in constant}
 
 
-def _predicted(model: RatioEstimator | Reweighter, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
+def _predicted(model: RatioPredictor, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:
     ratio, members, _ = model.predict_with_members(sample, members=model.n_members > 1).warned(stacklevel=4)
     return ratio, members
 

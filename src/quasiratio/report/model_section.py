@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quasiratio.estimators import PersistentEstimator, RatioEstimator, Reweighter, SingleModelRatio
+from quasiratio.estimators import PersistentEstimator, RatioEstimator, SingleModelRatio
 from quasiratio.estimators.auto_report import AutoReport
 from quasiratio.estimators.densities import density_lines
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.plots import training_figure
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
 from quasiratio.report.origins import EvaluatedModel, SampleSource
@@ -30,9 +31,8 @@ def model_section(model: EvaluatedModel) -> Section:
         facts["directory"] = model.path
     if model.method:
         facts["method"] = model.method
-    inner = estimator.ratio if isinstance(estimator, Reweighter) else estimator
     facts |= {name: _setting(value) for name, value in _settings(estimator).items()}
-    seed = getattr(inner, "random_state", None)
+    seed = estimator.ratio_parts[0].random_state
     facts["seed"] = seed if isinstance(seed, int) else str(getattr(estimator, "seed_", "not fixed"))
     if model.versions:
         facts["fitted with"] = ", ".join(f"{name} {number}" for name, number in model.versions.items())
@@ -47,9 +47,9 @@ def model_section(model: EvaluatedModel) -> Section:
     return Section("Model", blocks)
 
 
-def _assumptions(estimator: Any) -> list[Block]:  # noqa: ANN401 - any ratio estimator or reweighter
+def _assumptions(estimator: RatioPredictor) -> list[Block]:
     """Say what the fit took for granted, what it tried, and how it fared on events kept aside."""
-    parts = estimator.ratios_ if isinstance(estimator, Reweighter) else [estimator]
+    parts: list[Any] = [*estimator.ratio_parts]
     first = parts[0]
     lines = density_lines(first.reference_density_, first.target_density_)
     lines += [str(part.trials_) for part in parts if getattr(part, "trials_", None) is not None]
@@ -98,7 +98,7 @@ def _source_row(name: str, source: SampleSource, n_events: int | None) -> list[C
     return [name, files, source.weight or "1", source.selection or "all events", n_events]
 
 
-def _settings(estimator: RatioEstimator | Reweighter) -> dict[str, Any]:
+def _settings(estimator: RatioPredictor) -> dict[str, Any]:
     """Return the parameters that say something; those of an inner estimator with its name."""
     left_out = ("verbose", "random_state", "device", "candidates")
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quasiratio.estimators import RatioEstimator, Reweighter
+    from quasiratio.estimators.predictor import RatioPredictor
 
 __all__ = ["EvaluatedModel", "SampleSource"]
 
@@ -62,7 +62,7 @@ class EvaluatedModel:
         'model'
     """
 
-    estimator: RatioEstimator | Reweighter
+    estimator: RatioPredictor
     path: str = ""
     method: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -15,18 +15,19 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import FitInterrupted
-from quasiratio.estimators import RatioEstimator, Reweighter
+from quasiratio.estimators import PersistentEstimator, Reweighter, VariationReweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
+from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
 from quasiratio.wording import feature_line
-from quasiratio.workflows.drawing_options import label_texts
+from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
-from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
+from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -44,7 +45,7 @@ class FittedFiles:
         seconds: Time of the training.
     """
 
-    estimator: RatioEstimator | Reweighter
+    estimator: RatioPredictor
     path: Path
     notes: FitNotes
     seconds: float
@@ -52,12 +53,12 @@ class FittedFiles:
     @property
     def parts(self) -> list[Any]:
         """The ratio estimators: one, or one per fold."""
-        return self.estimator.ratios_ if isinstance(self.estimator, Reweighter) else [self.estimator]
+        return [*self.estimator.ratio_parts]
 
     @property
     def has_folds(self) -> bool:
         """Whether there is a model per fold."""
-        return isinstance(self.estimator, Reweighter)
+        return self.estimator.predicts_unseen
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -76,6 +77,7 @@ class FittedFiles:
             "reference_density": asdict(first.reference_density_),
             "target_density": asdict(first.target_density_),
             "fit_check": asdict(self.estimator.fit_check_),
+            "variations": getattr(self.estimator, "names_", None),
             **self.notes.model_dump(),
         }
 
@@ -90,6 +92,7 @@ def fit_files(
     weight: str | None = None,
     reference_weight: str | None = None,
     target_weight: str | None = None,
+    weights: Sequence[str] | None = None,
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
@@ -115,6 +118,9 @@ def fit_files(
         weight: Expression of the signed weight; one when left out, if no column is named like a weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
+        weights: Several weights instead, the nominal one first: columns, patterns such as `w_pdf_*`, formulas such as
+            `up=w*sf`. One fit then has a ratio for each (`VariationReweighter`). A sample with a weight of its own
+            (`reference_weight` or `target_weight`) has that for all of them.
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
@@ -145,17 +151,25 @@ def fit_files(
     ratio = estimator_by_name(method, **hyperparameters)
     ratio.set_params(verbose=not quiet)
     usable_device(ratio.device)  # names are looked at before files are read
-    estimator: RatioEstimator | Reweighter = ratio
-    if n_folds > 1:
+    estimator: RatioPredictor = ratio
+    if weights:
+        estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
+    elif n_folds > 1:
         estimator = Reweighter(ratio, total="original", n_folds=n_folds)
     files = [
         SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
         for paths, own_weight in ((reference, reference_weight), (target, target_weight))
     ]
     tables = [sample.open() for sample in files]
+    if weights:
+        files = varied_files(files, tables, weights, weight)
     chosen = chosen_features(features, files, tables)
+    require_labelled(labels, [one.name for one in chosen])
     say(feature_line(chosen))
+    for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
+        say(text)
     samples = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
+    variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
     for role, sample, table in zip(_ROLES, samples, tables, strict=True):
         sample.require_positive_sum(role)
         say(
@@ -170,7 +184,7 @@ def fit_files(
         if resume and not directory.has_state:
             say("There is no interrupted fit to continue; fitting from the start.")
         try:
-            _train(estimator, samples, state, quiet=quiet)
+            _train(estimator, samples, variations, state, quiet=quiet)
         except KeyboardInterrupt:
             raise _interrupted(directory) from None
         seconds = time.perf_counter() - start
@@ -179,36 +193,44 @@ def fit_files(
 
 
 def _train(
-    estimator: RatioEstimator | Reweighter, samples: list[WeightedSample], state: Path, *, quiet: bool
+    estimator: RatioPredictor,
+    samples: list[WeightedSample],
+    variations: list[Variations | None],
+    state: Path,
+    *,
+    quiet: bool,
 ) -> None:
-    key = _key(samples, estimator)
+    key = _key(samples, estimator, variations)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        reference, target = samples
-        if isinstance(estimator, Reweighter):
-            estimator.fit(reference, target)
+        if isinstance(estimator, VariationReweighter):
+            estimator.fit(samples[0], samples[1], *variations)
         else:
-            estimator.fit_samples(reference, target)
+            estimator.fit_samples(*samples)
 
 
-def _key(samples: list[WeightedSample], estimator: RatioEstimator | Reweighter) -> str:
+def _key(
+    samples: list[WeightedSample],
+    estimator: RatioPredictor,
+    variations: list[Variations | None],
+) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
-        name: repr(value)
+        # What is in an estimator has names of its own, such as `ratio__max_steps`.
+        name: type(value).__name__ if isinstance(value, PersistentEstimator) else repr(value)
         for name, value in sorted(estimator.get_params().items())
-        if name not in ("verbose", "ratio", "ratio__verbose")  # what is in `ratio` has names of its own
+        if name.rpartition("__")[2] != "verbose"
     }
-    if isinstance(estimator, Reweighter):
-        parameters["ratio"] = type(estimator.ratio).__name__
     described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
     if samples[0].fill:
         described["fill"] = dict(samples[0].fill)
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
     labels = np.repeat([0, 1], [len(sample) for sample in samples])
     features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
-    for array in (*features, *weights, labels):
+    varied = [array for one in variations if one is not None for array in one.values()]
+    for array in (*features, *weights, *varied, labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -221,6 +243,7 @@ def _notes(
         role: SampleNotes(
             files=list(table.sources),
             weight=sample_files.weight,
+            weights=dict(sample_files.weights),
             n_events=len(sample),
             sum_of_weights=sample.sum_of_weights,
             negative_fraction=sample.negative_fraction,
