@@ -391,8 +391,10 @@ def main() -> None:
         ),
     ]
     for name, (introduction, table) in SECTIONS.items():
-        if coverage_rows() if name == "coverage" else read_rows(name):
+        if read_rows(name) or (name == "coverage" and coverage_rows()):
             parts += [introduction, table()]
+        elif name == "coverage":  # other pages point to it
+            parts += [introduction, "No data set has been measured with the present defaults yet."]
     PAGE.write_text("\n\n".join(parts) + "\n")
     print(f"wrote {PAGE}")
 
