@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.gg_hh_accuracy import above as above_hard_process
-from benchmarks.results import read_rows
+from benchmarks.results import EPOCH_SIZE, read_rows
 from quasiratio.studies.output.published_tables import SIGNED_GAUSSIANS
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -84,10 +84,12 @@ def published() -> str:
             f"{row['chi2']:.3g}",
             f"{_PUBLISHED[row['case'], row['method']]}",
             str(row["epochs"]),
+            f"{row.get('epoch_size', EPOCH_SIZE):,}",
         ]
         for row in read_rows("published")
     ]
-    return _table(["case", "method", "seed", "chi2/ndof", "published chi2", "epochs"], body)
+    columns = ["case", "method", "seed", "chi2/ndof", "published chi2", "epochs", "events of an epoch"]
+    return _table(columns, body)
 
 
 def _median(rows: list[dict], key: str) -> float:
