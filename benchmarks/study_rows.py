@@ -5,6 +5,7 @@ The store of a study is a SQLite file that git would keep whole for every commit
     python -m benchmarks.study_rows save DIR FILE.jsonl.gz     # what is computed so far
     python -m benchmarks.study_rows load FILE.jsonl.gz DIR     # a store again, in a free directory
     quasiratio study weight-variance --preset full --resume -o DIR
+    python -m benchmarks.study_rows show DIR                   # report and results.json of what there is
 
 A row keeps its task, seed, seconds, versions, commit and machine. Loading adds to a store what it lacks; two files of one
 study with the same settings can be loaded into one directory.
@@ -20,9 +21,11 @@ from typing import Any
 
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.runner import STORE_NAME
+from quasiratio.studies.engine.registry import study_by_name
+from quasiratio.studies.engine.runner import STORE_NAME, Outcome
 from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row
+from quasiratio.studies.output.study_files import write_study_files
 
 _LEFT_OUT = {("weight-variance", "rosmm_r"): ("validation_loss",)}
 """Values that nothing is drawn or computed from, by study and model: curves are most of a row."""
@@ -75,15 +78,36 @@ def load_rows(file: Path, directory: Path) -> int:
     return n_added
 
 
+def show_rows(directory: Path) -> int:
+    """Write report, tables, figures and `results.json` of a run that is not complete, and return its number of rows."""
+    with ResultStore.joined(directory / STORE_NAME, run=0) as store:
+        study, rows = study_by_name(store.study_name()), store.rows()
+        settings, seconds, sources = store.records()[0]["settings"], store.seconds(), store.sources()
+    known = {row.key for row in rows}
+    tasks = study.tasks(settings)
+    missing = {
+        task.key: f"{len(left)} of {len(task.rows)} rows are not computed yet"
+        for task in tasks
+        if (left := set(task.rows) - known)
+    }
+    outcome = Outcome(rows, missing, len(tasks), seconds, sources)
+    write_study_files(study, settings, outcome, directory, f"quasiratio study {study.name} --resume")
+    return len(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["save", "load"])
+    parser.add_argument("what", choices=["save", "load", "show"])
     parser.add_argument("source", type=Path)
-    parser.add_argument("goal", type=Path)
+    parser.add_argument("goal", type=Path, nargs="?")
     arguments = parser.parse_args()
-    if arguments.what == "save":
+    if (arguments.goal is None) != (arguments.what == "show"):
+        parser.error("save and load need two paths, show needs one")
+    if arguments.what == "show":
+        print(f"{show_rows(arguments.source)} rows shown in {arguments.source / 'report.html'}.")
+    elif arguments.what == "save":
         n_rows = save_rows(arguments.source, arguments.goal)
         print(f"{n_rows} rows in {arguments.goal} ({arguments.goal.stat().st_size / 1e3:.0f} kB).")
     else:

@@ -70,6 +70,8 @@ PLAN: list[tuple[str, int, tuple[str, ...]]] = [
     ("signed", 100_000, ("default", "auto")),
     ("jets equal", 100_000, (*PEERS, "auto")),
     ("jets different", 100_000, (*PEERS, "auto")),
+    ("jets negative-target", 100_000, ("default",)),
+    ("jets negative-reference", 100_000, ("default",)),
     ("jets equal", 1_000_000, ("default", "boosting |w|")),
 ]
 
@@ -107,7 +109,7 @@ def main() -> None:
                 }
                 append_row("trusted", row)
                 print(
-                    f"{name:15s} {size:8d} seed {seed} {method:13s} error {row['error']:.3f} effective "
+                    f"{name:23s} {size:8d} seed {seed} {method:13s} error {row['error']:.3f} effective "
                     f"{row['effective']:.2f} reach {row['lowest']:.2f} to {row['highest']:.2f} {check} {seconds:.0f} s",
                     flush=True,
                 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import paper_page
-from benchmarks.paper_contents import FIGURES
+from benchmarks.paper_contents import CAUSES, FIGURES
 from benchmarks.paper_page import LARGEST, NOT_RUN, PAGE, PICTURES, REFERENCE, STUDIES, Number, page_text
 from PIL import Image
 
@@ -84,6 +84,46 @@ def test_a_finished_study_is_taken_over(tmp_path: Path, monkeypatch: pytest.Monk
     (out / "results.json").write_text(json.dumps(content | {"complete": False}))
     with pytest.raises(SystemExit, match="not complete"):
         paper_page.keep(out)
+
+
+def test_one_full_run_of_the_weights_fills_both_columns_and_says_its_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paper_page, "REFERENCE", tmp_path)
+    content = json.loads((REFERENCE / "weight-variance-quick.json").read_text())
+    content |= {"commit": "0123456789, fedcba9876", "settings": {**content["settings"], "preset": "full"}}
+    full = tmp_path / "weight-variance-full.json"
+    full.write_text(json.dumps(content))
+    text = page_text()
+    assert re.search(r"\| `weight-variance` \| ours \| `full` \| 1 \| 01234567, fedcba98 \|", text)
+    assert re.search(r"`weight-variance` \| the paper's \| `full` .* the same run", text)
+    row = next(line for line in text.splitlines() if "VLRC AUC against sigma_w / R |" in line)
+    assert row.count("0.966") == 2
+    full.write_text(json.dumps(content | {"complete": False}))
+    row = next(line for line in page_text().splitlines() if "VLRC AUC against sigma_w / R |" in line)
+    assert row.count(f"{NOT_RUN} (part of full: 0.966") == 2
+
+
+def test_a_difference_has_its_cause_or_is_not_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads((REFERENCE / "signed-gaussians-full.json").read_text())
+    for one in content["results"]:
+        one |= {"value": 100.0, "spread": 1.0}
+    content["settings"]["published_settings"] = True
+    (tmp_path / "signed-gaussians-published-full.json").write_text(json.dumps(content))
+    monkeypatch.setattr(paper_page, "REFERENCE", tmp_path)
+    lines = [line for line in page_text().splitlines() if line.startswith(("| chi2/ndof |", "| D_S2 |"))]
+    far = [line for line in lines if "In its settings" in line]
+    assert len(far) == len(SIGNED_GAUSSIANS) - 4  # not those of the exact ratio
+    known = next(line for line in far if line.startswith("| chi2/ndof | nonnegative | RoSMM |"))
+    assert "does not fit 1,400,000" in known
+    assert "Not understood" not in known
+    unknown = next(line for line in far if line.startswith("| D_S2 | nonnegative | RoSMM |"))
+    assert "Not understood (tried" in unknown
+    for of, _, begin in CAUSES:  # none is for a number that does not exist
+        names = [one["name"] for one in json.loads((REFERENCE / f"{of}-full.json").read_text())["results"]]
+        assert any(name.startswith(begin) for name in names), begin
 
 
 def test_the_readme_leads_to_it() -> None:

@@ -33,7 +33,12 @@ CLASSES = {name: home.rpartition(":")[2] for name, home in ESTIMATORS.built_in.i
 # Where a concrete estimator may be named: its own file, those that combine it by design, the studies and the
 # demonstration, which compare them, and the packages that export it.
 EVERYWHERE = {"__init__.py", "estimators/__init__.py", "workflows/demo_files.py"}
-COMBINES = {"estimators/auto.py", "estimators/reweighter.py"}
+COMBINES = {
+    "estimators/auto.py",
+    "estimators/reweighter.py",
+    "estimators/variation_factors.py",
+    "estimators/variations.py",
+}
 # Folds are looked into, and positive weights are made, by what is written for nothing else.
 NO_METHODS = ("workflows/", "report/", "cli/")
 

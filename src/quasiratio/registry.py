@@ -118,8 +118,9 @@ ESTIMATORS = EstimatorRegistry(
         "positive": "quasiratio.estimators.positive:PositiveReweighter",
         "joint": "quasiratio.estimators.joint:JointRatio",
         "polynomial": "quasiratio.estimators.polynomial:PolynomialRatio",
+        "variations": "quasiratio.estimators.variations:VariationReweighter",
     },
-    other_fits=("reweighter", "positive", "joint", "polynomial"),
+    other_fits=("reweighter", "positive", "joint", "polynomial", "variations"),
 )
 """Estimators that can be saved and exported."""
 

@@ -20,6 +20,8 @@ from quasiratio.estimators import (
     SignedMixtureRatio,
     SignResolvedRatio,
 )
+from quasiratio.estimators.base import RatioPrediction
+from quasiratio.estimators.densities import FitData
 from quasiratio.metrics import ratio_risk
 
 Events = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -331,3 +333,79 @@ def test_warnings_name_the_columns_that_were_given() -> None:
     auto = AutoRatio(max_steps=40, hidden_layers=(8,), batch_size=200, random_state=0, verbose=False)
     with pytest.warns(SupportWarning, match="m_hh"):
         auto.fit(frame, y)
+
+
+def test_what_the_candidates_know_of_their_fit_is_told() -> None:
+    """The floor that a candidate feels, and the features that it drops, are those of the answer."""
+    rng = np.random.default_rng(0)
+    n = 8000
+    x = rng.uniform(-1.0, 1.0, (2, n))
+    signs = np.where(rng.random(n) < 0.5 * (1 + np.where(x[0] < 0, 0.6, 0.05)), 1.0, -1.0)
+    keep = rng.random(n) < np.where(x[1] < 0, 0.6, 0.05)
+    columns = np.concatenate([x[0], x[1][keep]])
+    frame = pd.DataFrame({"x": columns, "copy": columns, "phi": rng.uniform(-np.pi, np.pi, len(columns))})
+    y = np.repeat([0, 1], [n, int(keep.sum())])
+    mine: dict[str, RatioEstimator] = {
+        "first": SignResolvedRatio(
+            max_steps=300, batch_size=1024, reference_density="positive", verbose=False
+        )
+    }
+    auto = AutoRatio(candidates=mine, reference_density="positive", random_state=0, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuasiratioWarning)
+        auto.fit(frame, y, sample_weight=np.concatenate([signs, np.ones(int(keep.sum()))]))
+    candidate: Any = auto.candidates_["first"]
+    assert candidate.fit_check_.near_cap > 0.2
+    assert auto.fit_check_.near_cap == candidate.fit_check_.near_cap
+    assert auto.fit_check_.peak_fraction == candidate.fit_check_.peak_fraction
+    assert any(reason.startswith("first: In ") for reason in auto.fit_check_.reasons)
+    assert auto.dropped_features_ == candidate.dropped_features_ == ["copy"]
+    assert auto.periodic_features_ == ["phi"]
+    assert auto.log_features_ == []
+
+
+class PoleInTarget(SignResolvedRatio):
+    """A good fit, but for a pole at target events of one tiny region, where its risk is lowest."""
+
+    def predict_with_members(self, X: Any, *, members: bool) -> RatioPrediction:
+        predicted = super().predict_with_members(X, members=members)
+        features = np.asarray(getattr(X, "features", X))
+        place = HOLE["place"]
+        predicted.ratio[np.all(features == place, axis=1)] = HOLE["size"]
+        return predicted
+
+
+HOLE: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(("label", "size", "term"), [(1, 1e5, "target term"), (0, 1e5, "reweighted")])
+def test_a_candidate_with_a_pole_gets_no_weight(label: int, size: float, term: str) -> None:
+    """One that would win by its risk alone, or carry the sample, is out, and the report says which event it was."""
+    features, labels, weights = shifted(3000)
+    plain = AutoRatio(candidates={"a": SignResolvedRatio(**QUICK)}, random_state=0)
+    plain.fit(features, labels, sample_weight=weights)
+    number = held_out_number(plain, features, labels, weights, label)
+    HOLE.update(place=features[number], size=size)
+    mine: dict[str, RatioEstimator] = {"good": SignResolvedRatio(**QUICK), "pole": PoleInTarget(**QUICK)}
+    auto = AutoRatio(candidates=mine, random_state=0).fit(features, labels, sample_weight=weights)
+    assert auto.stack_weights_.tolist() == [1.0, 0.0]
+    assert auto.report_.dropped == ("pole",)
+    assert auto.candidates_["pole"].fit_check_.status == "failed"
+    assert f"left out pole: One event, number {number}, carries" in auto.report_.reason
+    assert term in auto.report_.reason
+    assert auto.fit_check_.status == "good"
+
+
+def held_out_number(auto: AutoRatio, features: Any, labels: Any, weights: Any, label: int) -> int:
+    """Return the number of an event of positive weight that a fit with this seed holds out."""
+    seen: list[int] = []
+
+    class Spy(SignResolvedRatio):
+        def fit_events(self, data: FitData) -> None:
+            seen.extend(data.held_out.numbers[data.held_out.labels == bool(label)].tolist())
+            super().fit_events(data)
+
+    AutoRatio(candidates={"spy": Spy(**QUICK)}, random_state=auto.random_state).fit(
+        features, labels, sample_weight=weights
+    )
+    return next(number for number in seen if weights[number] > 0)

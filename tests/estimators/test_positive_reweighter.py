@@ -364,6 +364,7 @@ def test_a_sum_that_is_not_positive_raises(weights: list[float]) -> None:
         reweighter().fit(np.arange(4.0)[:, None], weights)
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")  # so small an effective size
 def test_new_weights_that_sum_to_nothing_raise_and_do_not_flip() -> None:
     """A sum of two in 2000 events, and nothing to tell them apart: the estimate may well be negative."""
     features, weights = np.zeros((2000, 1)), np.repeat([1.0, -1.0], 1000)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from quasiratio.report import Picture
 from quasiratio.studies.engine.conduct import StudyOptions, resolved_settings
 from quasiratio.studies.engine.registry import study_by_name
 from quasiratio.studies.engine.study import Presentation, Row
+from quasiratio.studies.signed_gaussians.toy_events import toy_events
 
 STUDY = study_by_name("signed-gaussians")
 METHODS = ["mlp", "rosmm", "rosmm_c", "rosmm_r", "sign-resolved"]
@@ -112,6 +114,17 @@ def test_published_settings_are_the_papers() -> None:
     assert parameters["tuning"] == {"learning_rate": 1e-4}
     assert parameters["direct"]["on_divergence"] == "ignore"
     assert rosmm.arguments["sizes"] == [2_000_000, 600_000, 1_400_000]
+    for kind in ("rosmm", "direct"):
+        assert {parameters[kind][f"{role}_density"] for role in ("reference", "target")} == {"any"}
+
+
+def test_a_failed_fit_has_an_error_although_its_mean_square_is_negative() -> None:
+    """One ratio that is far off on a single event of negative weight: an rms of zero would be the best of all."""
+    events = toy_events("signed", 0, (500, 200, 3000))
+    ratio = events.exact.copy()
+    ratio[np.flatnonzero(events.reference.weights < 0)[0]] += 100.0
+    assert np.average((ratio - events.exact) ** 2, weights=events.reference.weights) < 0
+    assert events.judge(ratio)["rms"] == pytest.approx(100.0 / np.sqrt(3000))
 
 
 def test_published_settings_have_the_methods_of_the_paper_unless_others_are_named() -> None:

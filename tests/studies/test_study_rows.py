@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.study_rows import load_rows, save_rows
+from benchmarks.study_rows import load_rows, save_rows, show_rows
 
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.executors import local_workers
@@ -73,6 +73,28 @@ def test_curves_of_the_tuning_are_left_out_and_those_that_are_drawn_kept(tmp_pat
     by_model = {record["result"]["model"]: record["result"] for record in stored(tmp_path / "again")}
     assert by_model["mlp"]["validation_loss"] == [0.7, 0.6]
     assert by_model["rosmm_r"] == {"area": 0.1, "model": "rosmm_r"}
+
+
+def test_a_part_of_a_run_can_be_shown(tmp_path: Path) -> None:
+    settings = {**STUDY.presets["smoke"], "preset": "smoke"}
+    values = {"area": 0.1, "area_to_last_epoch": 0.1, "entropy": 0.01, "epochs": 2, "hit_limit": False}
+    with ResultStore(tmp_path / STORE_NAME, STUDY.name, settings, OTHER) as store:
+        for task in tasks(settings):
+            if task.arguments["model"] == "mlp":
+                for key, (sigma_w, eta) in zip(task.rows, task.arguments["points"], strict=True):
+                    own = {
+                        "sigma_w": sigma_w,
+                        "eta": eta,
+                        "seed": 0,
+                        "model": "mlp",
+                        "validation_loss": [0.7, 0.6],
+                    }
+                    store.add(task.key, Row(key, values | own), seconds=1.0, seed=0)
+    assert show_rows(tmp_path) == 7
+    results = json.loads((tmp_path / RESULTS_NAME).read_text())
+    assert results["complete"] is False
+    assert results["commit"] == "an-older-commit"
+    assert "rows are not computed yet" in (tmp_path / "report.html").read_text()
 
 
 def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:

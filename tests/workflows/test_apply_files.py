@@ -169,9 +169,12 @@ def test_events_of_negative_reference_density_are_counted_over_all_chunks(
     monkeypatch.setattr(Table, "chunk_events", lambda *_: 500)
     with pytest.warns(NegativeDensityWarning) as caught:
         done = apply_to_table(model, open_table(tmp_path / "in.npz"), tmp_path / "out.npz", features=["x"])
-    assert len(caught) == 1
+    found = [
+        one for one in caught if one.category is NegativeDensityWarning
+    ]  # the fit is poor, and that is said, too
+    assert len(found) == 1
     assert 300 < done.n_nonpositive < 1500
-    assert f"for {done.n_nonpositive} of 3000 events" in str(caught[0].message)
+    assert f"for {done.n_nonpositive} of 3000 events" in str(found[0].message)
 
 
 def test_a_reweighter_gives_its_own_scale(table: Table, tmp_path: Path) -> None:

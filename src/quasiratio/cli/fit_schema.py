@@ -88,6 +88,7 @@ _NOT_OF_THE_ESTIMATOR = {
     "weight",
     "reference_weight",
     "target_weight",
+    "weights",
     "selection",
     "method",
     "n_folds",
@@ -126,6 +127,12 @@ class FitConfiguration(BaseModel):
     )
     reference_weight: str | None = _option(None, "Weight of the reference, where it differs.", _EXPRESSION)
     target_weight: str | None = _option(None, "Weight of the target, where it differs.", _EXPRESSION)
+    weights: Names | None = _option(
+        None,
+        "Several weights instead, the nominal one first: columns, patterns such as 'w_pdf_*', formulas such as 'up=w*sf'. One "
+        "fit has a ratio for each. A sample with a weight of its own above has that one for all.",
+        "names or patterns of columns, or formulas with names",
+    )
     selection: str | None = _option(
         None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
     )
@@ -337,6 +344,7 @@ _SUGGESTIONS: dict[str, Any] = {
     "weight": "w_gen * w_pu",
     "reference_weight": "w_gen",
     "target_weight": "w_gen * w_pu",
+    "weights": ["w_nominal", "w_up", "w_down"],
     "selection": "pt > 30 and abs(eta) < 2.5",
     "loss": "bce",
     "activation": "silu",

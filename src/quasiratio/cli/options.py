@@ -35,6 +35,7 @@ __all__ = [
     "TargetWeight",
     "Tree",
     "Weight",
+    "Weights",
     "choices",
     "listed",
     "named",
@@ -72,6 +73,10 @@ Labels = Annotated[
 Weight = Annotated[
     str | None,
     typer.Option("--weight", metavar="EXPR", help="Signed weight, such as 'w_gen*w_pu'; 1 for none."),
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option("--weights", metavar="NAMES", help="Several weights, the nominal one first, or patterns."),
 ]
 Selection = Annotated[
     str | None, typer.Option("--selection", metavar="EXPR", help="Events to use, such as 'pt > 30'.")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quasiratio.estimators.support import SupportDiagnostic as SupportDiagnostic
     from quasiratio.estimators.trials import Trial as Trial
     from quasiratio.estimators.trials import TrialReport as TrialReport
+    from quasiratio.estimators.variations import VariationReweighter as VariationReweighter
 
 _HOMES = {
     "AssumedDensity": "densities",

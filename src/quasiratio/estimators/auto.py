@@ -127,6 +127,9 @@ class AutoRatio(RatioEstimator):
         candidates_: The fitted candidates.
         stack_weights_: Weight of each of them in the answer; they sum to one, and those that failed have none.
         report_: `AutoReport`: the table of risks and what was chosen, and why.
+        log_features_: Names of the features that the candidate of the largest weight takes in logarithm.
+        periodic_features_: Names of the features that it takes as angles.
+        dropped_features_: Names of the features that it does not use, being constant or copies of others.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -196,6 +199,44 @@ class AutoRatio(RatioEstimator):
             np.sum([weight * part.members for weight, part in parts], axis=0),
             tuple(found for _, part in parts for found in part.nonpositive),
         )
+
+    def _chosen(self) -> dict[str, RatioEstimator]:
+        """Return the fitted candidates that have a weight, the largest first."""
+        weighted = sorted(
+            zip(self.stack_weights_, self.candidates_.items(), strict=True), key=lambda pair: -abs(pair[0])
+        )
+        return {name: candidate for weight, (name, candidate) in weighted if weight != 0}
+
+    @property
+    def log_features_(self) -> list[str]:
+        """Names of the features that are taken in logarithm."""
+        return self._of_largest("log_features_")
+
+    @property
+    def periodic_features_(self) -> list[str]:
+        """Names of the features that are taken as angles."""
+        return self._of_largest("periodic_features_")
+
+    @property
+    def dropped_features_(self) -> list[str]:
+        """Names of the features that are not used."""
+        return self._of_largest("dropped_features_")
+
+    def _of_largest(self, name: str) -> list[str]:
+        return list(getattr(next(iter(self._chosen().values())), name))
+
+    def facts_for_check(self) -> dict[str, Any]:
+        """Return what to know of the candidates that have a weight."""
+        facts = {name: candidate.facts_for_check() for name, candidate in self._chosen().items()}
+        helped = [f"{name}: {fact['helped']}" for name, fact in facts.items() if fact.get("helped")]
+        return {
+            "near_cap": max(fact.get("near_cap", 0.0) for fact in facts.values()),
+            "peak_fraction": min(fact.get("peak_fraction", 1.0) for fact in facts.values()),
+            "helped": " ".join(helped),
+            "remarks": tuple(
+                f"{name}: {remark}" for name, fact in facts.items() for remark in fact.get("remarks", ())
+            ),
+        }
 
     def _checked_candidates(self) -> dict[str, RatioEstimator]:
         """Return unfitted candidates with seeds of their own."""

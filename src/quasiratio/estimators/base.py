@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -21,25 +21,19 @@ from quasiratio.errors import (
 from quasiratio.estimators.densities import (
     AssumedDensity,
     AssumedDensityDocument,
-    Densities,
     FitData,
     assumed_densities,
     checked_ratio,
+    scored_ratio,
 )
 from quasiratio.estimators.fingerprint import data_fingerprint
-from quasiratio.estimators.fit_check import (
-    FitCheck,
-    FitCheckDocument,
-    check_ratio,
-    one_event_decides,
-)
+from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
     NetworkParameters,
 )
-from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
 from quasiratio.estimators.training_data import (
@@ -50,7 +44,6 @@ from quasiratio.estimators.training_data import (
     validation_pair,
     warn_about_weights,
 )
-from quasiratio.metrics import ratio_risk
 from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
 from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
@@ -151,6 +144,14 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
                 events is held out, and half of that again for the check.
         """
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
+        return self._fit_labelled(events, validation)
+
+    def fit_part(self, events: WeightedSample, y: npt.ArrayLike, numbers: npt.NDArray[np.int64]) -> Self:
+        """Learn from a part of what a user gave, and tell events by their numbers in the whole."""
+        part = labelled_events(self, events, y, None, reset=True, where="given")
+        return self._fit_labelled(replace(part, given_numbers=numbers), None)
+
+    def _fit_labelled(self, events: LabelledEvents, validation: Any) -> Self:  # noqa: ANN401
         self.checked_settings(len(events))
         warn_about_weights(events, self.n_features_in_)
         self.seed_ = self.new_seed()
@@ -162,12 +163,10 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             fraction = self.held_out_fraction(len(events))
             parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
-            numbers = parts[2]
         else:
             training, given = events, self._checked_validation(validation)
             fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(given))
-            parts = split_indices(given, (fraction,), rng)
-            (held_out, aside), numbers = (given.select(part) for part in parts), parts[1]
+            held_out, aside = (given.select(part) for part in split_indices(given, (fraction,), rng))
         densities = assumed_densities(
             training,
             reference=self.reference_density,
@@ -177,22 +176,23 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             seed=self.seed_ % 2**31,
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
-        data = FitData(training, held_out, densities)
+        numbered_in = "" if validation is None else " of the validation events"
+        data = FitData(training, held_out, densities, numbered_in=numbered_in)
         self.training_sizes_: tuple[float, float] | None = data.effective_sizes
         self.fit_events(data)
-        self.fit_check_ = self._check(aside, numbers, densities)
+        self.fit_check_ = self._check(aside, data)
         if self.fit_check_.status == "failed":
-            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=2)
+            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=3)
         return self
 
-    def _check(self, aside: LabelledEvents, numbers: npt.NDArray[np.int64], densities: Densities) -> FitCheck:
+    def _check(self, aside: LabelledEvents, data: FitData, **options: Any) -> FitCheck:  # noqa: ANN401
         """Check the fitted ratio on events kept aside."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuasiratioWarning)  # about the training events, and said before
             named = WeightedSample.adopt(aside.features, np.ones(len(aside)), self.feature_list())
             ratio = self.predict_with_members(named, members=False).ratio if len(aside) else np.empty(0)
-        checked = checked_ratio(ratio, aside, densities)
-        return check_ratio(checked, numbers[~aside.labels], **self.facts_for_check())
+        checked = checked_ratio(ratio, aside, data.densities, data.numbered_in)
+        return check_ratio(checked, **options, **self.facts_for_check())
 
     def fit_samples(
         self,
@@ -231,7 +231,11 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         return self.fit(*stacked_samples(*samples), validation=checked)
 
     def fit_checked(self, data: FitData, owner: RatioEstimator) -> None:
-        """Learn from events that another estimator has checked, under its names of the features."""
+        """Learn as a candidate among others, from events that their owner has checked, under its names of the features.
+
+        The check is on the events to choose by, and as strict as a choice must be: one event that carries a term of the
+        risk would decide it.
+        """
         known: Any = owner
         self.n_features_in_, self.feature_names_ = known.n_features_in_, known.feature_names_
         self.is_exact_, self.fill_ = known.is_exact_, known.fill_
@@ -240,7 +244,7 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         self.reference_density_, self.target_density_ = data.densities.reference, data.densities.target
         self.training_sizes_ = data.effective_sizes
         self.fit_events(data)
-        self.fit_check_ = self._check(data.held_out, np.arange(len(data.held_out)), data.densities)
+        self.fit_check_ = self._check(data.held_out, data, terms=TERMS)
 
     @overload
     def predict_ratio(self, X: Any, *, return_std: Literal[False] = False) -> FloatArray: ...  # noqa: ANN401
@@ -289,31 +293,15 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:  # noqa: ANN401
         r"""Return $-J(r) = E_1[r] - \frac12 E_0[r^2]$: higher is better (see `metrics.ratio_risk`).
 
-        Where the fit took the reference density to be positive, $E_0$ uses weights $|w| a_0(x)$ with a sign asymmetry
-        learned from the events given here alone, so that no pole on a negative weight can raise the score; a ratio in
-        which one event carries the whole has the score of minus infinity.
+        Unless the reference given here has a region of negative density, $E_0$ uses weights $|w| a_0(x)$ with a sign
+        asymmetry learned from these events alone, so that no pole on a negative weight can raise the score. What the fit
+        assumed has no say, so that fits with different assumptions can be compared. A ratio in which one event carries
+        more than 5% of either term (see `CheckedRatio.decisive_event`) has the score of minus infinity.
         """
         check_is_fitted(self)
         events = labelled_events(self, X, y, sample_weight, reset=False, where="scored")
-        ratio, target = self.predict_ratio(X), events.labels
-        judged = events.weights[~target]
-        if self.reference_density_.sign == "positive":
-            signs = LearnedSigns.of(events.features[~target], judged)
-            judged = signs.positive_weights(
-                signs.cross_log_odds, judged, self.reference_density_.floor or 0.0
-            )
-        new_weights = events.weights[~target] * ratio[~target]
-        shares, natural = (np.abs(w) / np.abs(w).sum() for w in (new_weights, events.weights[~target]))
-        if one_event_decides(shares, natural):
-            return float("-inf")
-        risk = ratio_risk(
-            ratio[~target],
-            events.weights[~target],
-            ratio[target],
-            events.weights[target],
-            judge_weights=judged,
-        )
-        return -risk.value
+        checked = scored_ratio(self.predict_ratio(X), events, self.periodic_columns(events.features))
+        return float("-inf") if checked.decisive_event() else -checked.risk.value
 
     @property
     def accepts_any_reference(self) -> bool:

@@ -38,14 +38,12 @@ __all__ = [
     "assumed_densities",
     "checked_ratio",
     "density_lines",
+    "scored_ratio",
 ]
 
 FloatArray = npt.NDArray[np.float64]
 Statement = Literal["auto", "positive", "any"]
 _STATEMENTS = ("auto", "positive", "any")
-_FLOOR_SHARE = 0.25
-"""The smallest asymmetry of an estimate, in units of the mean one."""
-_LARGEST_FLOOR = 0.9
 _CLEAR_ERRORS = 2.0
 
 
@@ -98,23 +96,37 @@ class Densities:
         return SignFloors(self.reference.floor, self.target.floor)
 
     def judge_weights(self, events: LabelledEvents) -> FloatArray:
-        """Return weights by which to judge: positive ones for the reference, where its density is positive."""
+        """Return weights by which to judge: positive ones for the reference, unless its density is seen to be negative.
+
+        What the fit may assume has no say in this: a ratio that was allowed any sign can have poles, and with signed
+        weights a pole on a negative weight would look like an improvement.
+        """
         weights = events.weights.copy()
         reference = ~events.labels
-        if self.reference.sign == "positive":
-            log_odds = self.reference_signs.log_odds(events.features[reference])
-            floor = self.reference.floor or 0.0
-            weights[reference] = self.reference_signs.positive_weights(log_odds, weights[reference], floor)
+        signs = self.reference_signs
+        if self.reference.sign == "positive" or signs.test.sign != "negative":
+            floor = (self.reference.floor or 0.0) if self.reference.sign == "positive" else signs.floor
+            log_odds = signs.log_odds(events.features[reference])
+            weights[reference] = signs.positive_weights(log_odds, weights[reference], floor)
         return weights
 
 
 class FitData(NamedTuple):
-    """Events to train on, events to choose by, what is assumed of the densities, and whether to try other settings."""
+    """What a fit gets.
+
+    Attributes:
+        training: Events to train on.
+        held_out: Events to choose by; their `numbers` say which of the given ones they are.
+        densities: What is assumed of the densities.
+        tries: Whether to try other settings.
+        numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
+    """
 
     training: LabelledEvents
     held_out: LabelledEvents
     densities: Densities
     tries: bool = True
+    numbered_in: str = ""
 
     @property
     def effective_sizes(self) -> tuple[float, float]:
@@ -123,12 +135,34 @@ class FitData(NamedTuple):
         return effective_size(weights[~labels]), effective_size(weights[labels])
 
 
-def checked_ratio(ratio: FloatArray, events: LabelledEvents, densities: Densities) -> CheckedRatio:
+def checked_ratio(
+    ratio: FloatArray, events: LabelledEvents, densities: Densities, numbered_in: str = ""
+) -> CheckedRatio:
     """Arrange the ratio at events of both classes for a check."""
-    target = events.labels
     judge_weights = densities.judge_weights(events) if len(events) else events.weights
+    return _arranged(ratio, events, judge_weights[~events.labels], numbered_in)
+
+
+def scored_ratio(ratio: FloatArray, events: LabelledEvents, periodic: Sequence[int]) -> CheckedRatio:
+    """Arrange the ratio at events of both classes for a score, with signs that are learned from these events alone."""
+    reference = ~events.labels
+    signs = LearnedSigns.of(events.features[reference], events.weights[reference], periodic=periodic)
+    return _arranged(ratio, events, signs.judge_weights(events.weights[reference]))
+
+
+def _arranged(
+    ratio: FloatArray, events: LabelledEvents, judge_weights: FloatArray, numbered_in: str = ""
+) -> CheckedRatio:
+    target, numbers = events.labels, events.numbers
     return CheckedRatio(
-        ratio[~target], ratio[target], events.weights[~target], events.weights[target], judge_weights[~target]
+        ratio[~target],
+        ratio[target],
+        events.weights[~target],
+        events.weights[target],
+        judge_weights,
+        numbers[~target],
+        numbers[target],
+        numbered_in,
     )
 
 
@@ -186,7 +220,7 @@ def assumed_densities(
 def _assumed(stated: str, signs: LearnedSigns, *, if_undecided: Literal["positive", "any"]) -> AssumedDensity:
     test = signs.test
     has_negative = bool(signs.networks) or test.sign != "positive"
-    floor = min(_FLOOR_SHARE * signs.share, _LARGEST_FLOOR) if has_negative else None
+    floor = signs.floor if has_negative else None
     sign: Literal["positive", "any"] = if_undecided
     reason = str(test)
     if stated != "auto":

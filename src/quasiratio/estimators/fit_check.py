@@ -3,23 +3,29 @@ r"""A fit that checks itself, on events that took no part in training, choosing 
 A ratio can be useless in two ways that no training loss shows: one event carries the reweighted sample, because the
 ratio has a pole there, or the ratio is worse than none, because it was learned from fluctuations. Both are seen on
 events that were kept aside: the largest share of one event in $\sum |w r|$, and the risk $J(r) - J(1)$ with its error.
+
+The same is asked wherever ratios are compared by their risk $J(r) = E_0[r^2]/2 - E_1[r]$: where one event carries one of its
+terms, it decides about the ratio alone, and the ratio is out (`CheckedRatio.decisive_event`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from quasiratio.metrics import RatioRisk, ratio_risk_difference
+from quasiratio.metrics import RatioRisk, ratio_risk, ratio_risk_difference
 from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 from quasiratio.sample import effective_size
 
 __all__ = [
+    "TERMS",
     "CheckedRatio",
+    "DecisiveEvent",
     "FitCheck",
     "FitCheckDocument",
     "RiskDocument",
@@ -29,6 +35,9 @@ __all__ = [
 
 FloatArray = npt.NDArray[np.float64]
 Status = Literal["good", "failed", "unknown"]
+Term = Literal["the reweighted reference", "the quadratic term of the risk", "the target term of the risk"]
+TERMS: tuple[Term, ...] = get_args(Term)
+"""Sums that one event must not carry, where ratios are compared."""
 
 _LARGE_SHARE, _NATURAL_FACTOR = 0.05, 5.0
 _WORSE_ERRORS = 2.0
@@ -40,6 +49,33 @@ _EARLY_PEAK = 0.6
 
 
 @dataclass(frozen=True)
+class DecisiveEvent:
+    """An event that carries so much of a sum that it decides alone.
+
+    Attributes:
+        term: The sum.
+        number: Number of the event.
+        share: Its share.
+        ratio: Its ratio.
+        numbered_in: What the number counts, where not the events given to `fit`.
+    """
+
+    term: Term
+    number: int
+    share: float
+    ratio: float
+    numbered_in: str = ""
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.ratio):
+            return f"The ratio is not finite at event {self.number}{self.numbered_in}."
+        return (
+            f"One event, number {self.number}{self.numbered_in}, carries {self.share:.0%} of {self.term} (its ratio is "
+            f"{self.ratio:.3g})."
+        )
+
+
+@dataclass(frozen=True)
 class CheckedRatio:
     """A ratio at the events of both classes that check it.
 
@@ -48,7 +84,10 @@ class CheckedRatio:
         target: The ratio at the target events.
         reference_weights: Signed weights of the reference events.
         target_weights: Signed weights of the target events.
-        judge_weights: Weights of the reference events for the risk, positive where its density is.
+        judge_weights: Weights of the reference events for the risk, positive unless its density is negative.
+        reference_numbers: Numbers of the reference events.
+        target_numbers: Numbers of the target events.
+        numbered_in: What the numbers count, where not the events given to `fit`.
     """
 
     reference: FloatArray
@@ -56,6 +95,51 @@ class CheckedRatio:
     reference_weights: FloatArray
     target_weights: FloatArray
     judge_weights: FloatArray
+    reference_numbers: npt.NDArray[np.int64]
+    target_numbers: npt.NDArray[np.int64]
+    numbered_in: str = ""
+
+    @property
+    def risk(self) -> RatioRisk:
+        """The risk of the ratio; lower is better."""
+        return ratio_risk(
+            self.reference,
+            self.reference_weights,
+            self.target,
+            self.target_weights,
+            judge_weights=self.judge_weights,
+        )
+
+    @property
+    def shares(self) -> FloatArray:
+        r"""Share of each reference event in $\sum |w r|$; one where the ratio is not finite."""
+        return _shares(self.reference_weights * self.reference)
+
+    def decisive_event(self, terms: Sequence[Term] = TERMS) -> DecisiveEvent | None:
+        r"""Return the event that decides alone, if one does.
+
+        It has more than 5% of the reweighted reference $\sum |w r|$, of the quadratic term $\sum |w| a_0 r^2$ of the risk, or
+        of its target term $\sum |w r|$ over the target, and a ratio of more than five times the typical one: an event whose
+        weight is large is not the ratio's fault, nor is the tail of an exact ratio in a small sample.
+
+        Args:
+            terms: Which of the three to ask.
+        """
+        at_reference = (self.reference, self.reference_numbers)
+        for term in terms:
+            (ratio, numbers), weights, power = {
+                "the reweighted reference": (at_reference, self.reference_weights, 1),
+                "the quadratic term of the risk": (at_reference, self.judge_weights, 2),
+                "the target term of the risk": ((self.target, self.target_numbers), self.target_weights, 1),
+            }[term]
+            with np.errstate(over="ignore", invalid="ignore"):
+                shares = _shares(weights * ratio**power)
+            if one_event_decides(shares, _shares(weights), power=power):
+                found = int(np.argmax(shares))
+                return DecisiveEvent(
+                    term, int(numbers[found]), float(shares[found]), float(ratio[found]), self.numbered_in
+                )
+        return None
 
     @property
     def risk_difference(self) -> RatioRisk:
@@ -110,7 +194,9 @@ class FitCheck:
         n_events: Events that checked it, of both classes.
         effective_share: Effective size of the reweighted reference over that of the reference.
         largest_share: Largest share of one event in $\sum |w r|$ over the reference.
-        worst_events: Numbers of the events with the largest shares, as they were given to `fit`.
+        worst_events: Numbers of the events with the largest shares, as they were given to `fit`: in `X`, where the events
+            of `fit_samples` stand with the reference first, or in the validation events where those were given. A
+            `Reweighter` counts in the samples that it was given, whatever the fold.
         risk_difference: Risk of the ratio minus that of no reweighting, $J(r) - J(1)$; negative is better.
         reach: Smallest and largest ratio.
         near_cap: Share of the reference's $|w|$ where the estimated sign asymmetry is at its floor.
@@ -186,20 +272,32 @@ class FitCheck:
         )
 
 
-def one_event_decides(shares: FloatArray, natural_shares: FloatArray) -> bool:
+def one_event_decides(shares: FloatArray, natural_shares: FloatArray, *, power: int = 1) -> bool:
     """Whether the largest of `shares` is above 5%, and above five times what the weights alone have.
+
+    Args:
+        shares: Shares in a sum of weights times ratios.
+        natural_shares: Those in the sum of weights.
+        power: Of the ratio in the sum; five times as large a ratio counts five times, or 25 times where it is squared.
 
     Example:
         >>> one_event_decides(np.array([0.2, 0.8]), np.array([0.5, 0.5])), one_event_decides(np.full(2, 0.5), np.ones(2))
         (False, False)
     """
-    return bool(shares.max() > max(_LARGE_SHARE, _NATURAL_FACTOR * natural_shares.max()))
+    return bool(shares.max() > max(_LARGE_SHARE, _NATURAL_FACTOR**power * natural_shares.max()))
+
+
+def _shares(terms: FloatArray) -> FloatArray:
+    """Return the share of each absolute value in their sum; one where it is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        shares = np.abs(terms) / np.abs(terms).sum()
+    return np.where(np.isfinite(terms), np.nan_to_num(shares), 1.0)
 
 
 def check_ratio(
     checked: CheckedRatio,
-    numbers: npt.NDArray[np.int64],
     *,
+    terms: Sequence[Term] = TERMS[:1],
     near_cap: float = 0.0,
     peak_fraction: float = 1.0,
     helped: str = "",
@@ -209,7 +307,10 @@ def check_ratio(
 
     Args:
         checked: The ratio and the weights at events that it was not fitted to.
-        numbers: Numbers of the reference events, for those that carry too much.
+        terms: Which sums one event must not carry. Those of the risk are for those who compare ratios; a ratio alone gets a
+            remark where one event carries the target term, because a reweighted sample can be good nevertheless. Where the
+            reference density is negative somewhere, the exact ratio has poles and the risk is no distance, so that only
+            the reweighted reference is asked.
         near_cap: Share of the reference's absolute weight at the floor of its sign asymmetry.
         peak_fraction: Share of the training after which the best state was reached.
         helped: What was done because a first fit had failed.
@@ -237,21 +338,16 @@ def check_ratio(
             (reason,),
         )
     reasons = []
+    shares = checked.shares
+    worst = np.argsort(-shares)[:_N_WORST]
+    finite = all(bool(np.isfinite(ratio).all()) for ratio in (new_weights, checked.target))
     with np.errstate(over="ignore", invalid="ignore"):
-        shares = np.abs(new_weights) / np.abs(new_weights).sum()
-        finite = bool(np.isfinite(shares).all())
-        shares = np.where(np.isfinite(shares), shares, 1.0)
-        natural = np.abs(checked.reference_weights) / np.abs(checked.reference_weights).sum()
-        worst = np.argsort(-shares)[:_N_WORST]
         difference = checked.risk_difference if finite else RatioRisk(float("inf"), float("nan"))
         kept = effective_size(new_weights) / effective_size(checked.reference_weights) if finite else 0.0
-    if not finite:
-        reasons.append(f"The ratio is not finite at event {int(numbers[worst[0]])}.")
-    elif one_event_decides(shares, natural):
-        reasons.append(
-            f"One event, number {int(numbers[worst[0]])}, carries {shares.max():.0%} of the reweighted reference "
-            f"(its ratio is {checked.reference[worst[0]]:.3g})."
-        )
+    has_poles = bool(np.any(checked.judge_weights < 0))
+    decisive = checked.decisive_event(TERMS[:1] if has_poles else terms)
+    if decisive is not None:
+        reasons.append(str(decisive))
     elif difference.error > _LARGE_ERROR:
         reasons.append(
             f"A few events with ratios up to {np.abs(checked.reference).max():.3g} decide: the risk is known to "
@@ -260,6 +356,9 @@ def check_ratio(
     if difference.value > _WORSE_ERRORS * difference.error:
         reasons.append("By its risk the ratio is worse than none.")
     status: Status = "failed" if reasons else "good"
+    bribe = None if has_poles or decisive is not None else checked.decisive_event(TERMS[2:])
+    if bribe is not None:
+        reasons.append(f"{bribe} What the risk says is its doing.")
     if status == "failed":
         reasons.append(
             "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."
@@ -274,7 +373,7 @@ def check_ratio(
         n_events,
         float(kept),
         float(shares.max()),
-        tuple(int(number) for number in numbers[worst]),
+        tuple(int(number) for number in checked.reference_numbers[worst]),
         difference,
         _reach(checked.reference),
         near_cap,

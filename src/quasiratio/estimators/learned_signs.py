@@ -43,6 +43,8 @@ _POSITIVE_SIGMAS = 2.0
 _FEWEST_NEGATIVE = int(NEGATIVE_SIGMAS**2)
 """The sum of n weights is at most sqrt(n) standard deviations below zero."""
 _CHUNK_ROWS = 2**15
+_FLOOR_SHARE, _LARGEST_FLOOR = 0.25, 0.9
+"""The smallest asymmetry of an estimate, in units of the mean one, and altogether."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,17 @@ class LearnedSigns:
         for network, seen in zip(networks, (half, ~half), strict=True):
             log_odds[~seen] = _log_odds(network, features[~seen])
         return cls(networks, log_odds, share, _tested(log_odds, weights, half))
+
+    @property
+    def floor(self) -> float:
+        """The smallest asymmetry that an estimate of a positive density may have."""
+        return min(_FLOOR_SHARE * self.share, _LARGEST_FLOOR)
+
+    def judge_weights(self, weights: FloatArray) -> FloatArray:
+        """Return weights of the same events by which to judge a ratio: positive ones, unless the density is negative."""
+        if self.test.sign == "negative":
+            return weights
+        return self.positive_weights(self.cross_log_odds, weights, self.floor)
 
     def log_odds(self, features: FeatureMatrix) -> FloatArray:
         """Return the logarithm of the odds of a negative weight at other events."""

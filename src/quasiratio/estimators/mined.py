@@ -29,12 +29,11 @@ from quasiratio.estimators.mined_problems import (
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.single_model import training_stages
 from quasiratio.estimators.square_problem import square_problem
-from quasiratio.estimators.training_data import checked_features, event_weights
+from quasiratio.estimators.training_data import checked_features, event_weights, warn_about_sample
 from quasiratio.estimators.trials import (
     TrialReport,
     TrialReportDocument,
     best_of_trials,
-    longer_while_better,
 )
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
 from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, CoefficientModelDocument
@@ -145,6 +144,7 @@ class MinedEstimator(NetworkEstimator):
         coefficients = _checked_coefficients(mined, len(features), terms)
         WeightedSample(np.zeros(len(features)), weights).require_positive_sum("reference")
         self.checked_settings(len(features))
+        warn_about_sample(weights, features.shape[1], "reference", look_at="fit_check_")
         self.seed_: int = self.new_seed()
         self.fingerprint_: DataFingerprint = data_fingerprint(self.feature_list(), features, None, weights)
         events = MinedEvents(features, np.zeros(len(features), dtype=bool), weights, coefficients)
@@ -191,9 +191,8 @@ class MinedEstimator(NetworkEstimator):
     def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
         """Train the networks of a problem: trials first, then longer while validation prefers it."""
         fit = self.prepared_fit(training, held_out, self.seed_)
-        best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
-        if fit.trials and len(training) <= _MOST_LONG_EVENTS:
-            best, trials = longer_while_better(fit, partial(train_mined, problem=problem), best, trials)
+        longer = len(training) <= _MOST_LONG_EVENTS
+        best, trials = best_of_trials(fit, partial(train_mined, problem=problem), longer=longer)
         self.trials_: TrialReport = trials
         self.model_: CoefficientModel = cast(Any, best.model)
         self.history_: TrainingHistory = best.history

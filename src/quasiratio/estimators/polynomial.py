@@ -31,7 +31,7 @@ from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
 from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
 from quasiratio.estimators.square_problem import reference_point
-from quasiratio.estimators.training_data import checked_features
+from quasiratio.estimators.training_data import checked_features, warn_about_sample
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Document, Name, refuse_if
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
@@ -203,6 +203,9 @@ class PolynomialRatio(MinedEstimator):
         numbers = np.repeat(np.arange(len(all_samples)), [len(sample) for sample in all_samples])
         weights = np.array(stacked.weights)
         self.checked_settings(len(features))
+        for number, sample in enumerate(all_samples):  # an interference alone has no effective size
+            role, n_features = (f"sample {number}", 0) if number else ("reference", features.shape[1])
+            warn_about_sample(np.array(sample.weights), n_features, role, look_at="fit_check_")
         self.seed_: int = self.new_seed()
         self.fingerprint_: DataFingerprint = data_fingerprint(
             self.feature_list(), features, numbers > 0, weights

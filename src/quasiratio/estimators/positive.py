@@ -39,6 +39,7 @@ from quasiratio.estimators.training_data import (
     checked_features,
     event_weights,
     split_validation,
+    warn_about_sample,
 )
 from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
 from quasiratio.losses import Bce
@@ -148,6 +149,7 @@ class PositiveReweighter(NetworkEstimator):
         weights = _signed_weights(X, sample_weight, len(features))
         total = WeightedSample(np.zeros(len(features)), weights).require_positive_sum("sample")
         self.checked_settings(len(features))
+        warn_about_sample(weights, features.shape[1], "sample", look_at="report_")
         self.seed_ = self.new_seed()
         self.fingerprint_ = data_fingerprint(self.feature_list(), features, None, weights)
         self.history_: TrainingHistory | None = None

@@ -32,7 +32,7 @@ from quasiratio.model_files.document import Count, Document, PositiveFloat, Tens
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Reweighter", "add_folds", "fold_of_events"]
+__all__ = ["Reweighter", "ReweighterDocument", "add_folds", "fold_of_events"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class Reweighter(RatioPredictor):
         for fold in range(self.n_folds):
             seen = (folds != fold) if self.n_folds > 1 else np.ones(len(folds), dtype=bool)
             estimator = clone(self.ratio if self.ratio is not None else SignResolvedRatio())
-            self.ratios_.append(estimator.fit(events[seen], labels[seen]))
+            self.ratios_.append(estimator.fit_part(events[seen], labels[seen], np.flatnonzero(seen)))
         ratio = self.predict_ratio(original_sample)
         wanted = target_sample if self.total == "target" else original_sample
         reweighted_sum = float(original_sample.weights @ ratio)
@@ -216,7 +216,7 @@ class Reweighter(RatioPredictor):
     def predict_with_members(self, original: Any, *, members: bool) -> RatioPrediction:  # noqa: ANN401
         """Return the ratio of each event, if asked for the ratios of each member, and what to warn about."""
         check_is_fitted(self, "ratios_")
-        sample = self._sample(original)
+        sample = self.sample_of(original)
         folds = fold_of_events(sample.features, self.n_folds)
         ratio = np.empty(len(sample))
         of_members = np.empty((self.n_members if members else 0, len(sample)))
@@ -229,7 +229,7 @@ class Reweighter(RatioPredictor):
                 nonpositive += part.nonpositive
         return RatioPrediction(ratio, of_members, tuple(nonpositive))
 
-    def _sample(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
+    def sample_of(self, original: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
         """Return events as a sample; missing values are taken for what the fit was told."""
         fill = self.fill_ or None
         return WeightedSample(original, weights, fill=None if isinstance(original, WeightedSample) else fill)
@@ -245,7 +245,7 @@ class Reweighter(RatioPredictor):
         records, else a NumPy array.
         """
         ratio = self.predict_ratio(original)
-        weights = self.scale_ * self._sample(original, original_weight).weights * ratio
+        weights = self.scale_ * self.sample_of(original, original_weight).weights * ratio
         return as_kind_of(original, weights, name="weight")
 
     def feature_list(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ __all__ = ["SingleModelDocument", "SingleModelRatio", "TrainedModel", "training_
 FloatArray = npt.NDArray[np.float64]
 _NOISE_EVENTS = 2048
 _STRONGER = ((3.0, 10.0), (6.0, 100.0))
+"""Factors by which a training that failed is shortened, and its decay strengthened."""
+_SMALL_NETWORK = (8,)
 _NEAR_CAP, _NOTABLE_CAP_SHARE = 1.2, 0.01
 _NOTABLE_BELOW = 1e-3
 
@@ -117,21 +120,20 @@ class SingleModelRatio(RatioEstimator):
 
     def fit_events(self, data: FitData) -> None:
         """Train, help a fit that fails, and normalise."""
-        judge_weights = data.densities.judge_weights(data.held_out)
+        # The published schedule validates as published, with signed weights where any sign is allowed.
+        is_published = self.schedule == "constant" and data.densities.reference.sign == "any"
+        judge_weights = None if is_published else data.densities.judge_weights(data.held_out)
         fit = self.prepared_fit(data.training, data.held_out, self.seed_, judge_weights)
         if not data.tries:
             fit = fit.with_settings(fit.settings)
         trained = self.train_model(fit, data.densities.floors)
         self.helped_ = ""
-        for settings in _stronger(fit.settings) if self._decides_strength else ():
+        for other, difference in self._helping_fits(fit) if self._decides_strength else ():
             if not _has_failed(trained.model, data):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
-            trained = self.train_model(fit.with_settings(settings), data.densities.floors)
-            self.helped_ = (
-                f"A first fit had failed on validation events, and was repeated with {settings.n_passes:.2g} passes and a "
-                f"weight decay of {settings.weight_decay:.2g}."
-            )
+            trained = self.train_model(other, data.densities.floors)
+            self.helped_ = f"A first fit had failed on validation events, and was repeated with {difference}."
         model, histories, self.trials_ = trained
         self._set_model(model.eval(), histories[0], histories[1] if len(histories) > 1 else None)
         reference = data.training.select(~data.training.labels)
@@ -225,6 +227,17 @@ class SingleModelRatio(RatioEstimator):
     def _decides_strength(self) -> bool:
         """Whether length and strength of the training are ours to choose."""
         return self.max_steps is None and self.weight_decay is None and self.schedule == "cosine"
+
+    def _helping_fits(self, fit: Fit) -> Iterator[tuple[Fit, str]]:
+        """Yield what a failed fit tries, one after the other, and how to say it: stronger fits, then a small network."""
+        for settings in _stronger(fit.settings):
+            other = fit.with_settings(settings)
+            how = f"{settings.n_passes:.2g} passes and a weight decay of {settings.weight_decay:.2g}"
+            yield other, how
+        if self.hidden_layers is None:
+            small = copy.copy(other)
+            small.hidden_layers = _SMALL_NETWORK
+            yield small, f"{how} in a network of {_SMALL_NETWORK[0]} hidden units"
 
     def _name_features(self) -> None:
         """Set the names of the features, or of the coordinates made of them, that are taken in a special way."""
@@ -341,7 +354,7 @@ def _has_failed(model: RatioModel, data: FitData) -> bool:
     if not (np.isfinite(mean) and mean > 0):
         return True
     checked = checked_ratio(ratio / mean, data.held_out, data.densities)
-    return check_ratio(checked, np.arange(int(reference.sum()))).status == "failed"
+    return check_ratio(checked).status == "failed"
 
 
 def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: float) -> tuple[float, str]:

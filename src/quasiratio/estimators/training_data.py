@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = [
     "split_validation",
     "stacked_samples",
     "validation_pair",
+    "warn_about_sample",
     "warn_about_weights",
 ]
 
@@ -45,18 +46,33 @@ _EFFECTIVE_PER_FEATURE = 40
 
 @dataclass(frozen=True)
 class LabelledEvents:
-    """Events of both classes: features, labels (true for the target) and signed weights."""
+    """Events of both classes.
+
+    Attributes:
+        features: One row per event.
+        labels: True for the target.
+        weights: Signed weights.
+        given_numbers: Which of the events that a user gave each of them is; `None` if they are those.
+    """
 
     features: FeatureMatrix
     labels: npt.NDArray[np.bool_]
     weights: npt.NDArray[np.float64]
+    given_numbers: npt.NDArray[np.int64] | None = field(default=None, kw_only=True)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Which of the events that a user gave each of them is."""
+        return np.arange(len(self.labels)) if self.given_numbers is None else self.given_numbers
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def select(self, index: npt.NDArray[Any]) -> LabelledEvents:
         """Return the events of a mask or of an index array."""
-        return LabelledEvents(self.features[index], self.labels[index], self.weights[index])
+        return LabelledEvents(
+            self.features[index], self.labels[index], self.weights[index], given_numbers=self.numbers[index]
+        )
 
     def require_positive_sums(self, where: str) -> None:
         """Raise unless both classes are there and their weights sum to something positive."""
@@ -272,27 +288,49 @@ def split_indices(
 
 
 def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
-    """Name, before anything is trained, what in the weights no training can mend."""
+    """Name, before anything is trained, what in the weights of both classes no training can mend."""
     for label, role in ((False, "reference"), (True, "target")):
-        numbers = np.flatnonzero(events.labels == label)
-        abs_weights = np.abs(events.weights[numbers])
-        largest = int(np.argmax(abs_weights))
-        share = float(abs_weights[largest] / abs_weights.sum())
-        if len(numbers) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
-            msg = (
-                f"One event of the {role}, number {int(numbers[largest])}, has the weight "
-                f"{events.weights[numbers[largest]]:.6g} and {share:.0%} of the sum of |w|: it decides the fit alone. "
-                "Look at it, or leave it out."
-            )
-            warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
-            continue
-        size = effective_size(events.weights[numbers])
-        if size < _EFFECTIVE_PER_FEATURE * n_features:
-            msg = (
-                f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
-                f"{_EFFECTIVE_PER_FEATURE} per feature. Use fewer features or more events, and look at `fit_check_`."
-            )
-            warnings.warn(msg, UntrustworthyFitWarning, stacklevel=4)
+        chosen = events.labels == label
+        warn_about_sample(
+            events.weights[chosen], n_features, role, look_at="fit_check_", numbers=events.numbers[chosen]
+        )
+
+
+def warn_about_sample(
+    weights: npt.NDArray[np.float64],
+    n_features: int,
+    role: str,
+    *,
+    look_at: str,
+    numbers: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Name, before anything is trained, what in the weights of one sample no training can mend.
+
+    Args:
+        weights: Signed weights.
+        n_features: Number of features.
+        role: What the sample is called.
+        look_at: The learned attribute that says whether the fit succeeded.
+        numbers: Numbers of the events; counted here when left out.
+    """
+    abs_weights = np.abs(weights)
+    largest = int(np.argmax(abs_weights))
+    share = float(abs_weights[largest] / abs_weights.sum())
+    if len(weights) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
+        number = largest if numbers is None else int(numbers[largest])
+        msg = (
+            f"One event of the {role}, number {number}, has the weight {weights[largest]:.6g} and {share:.0%} of the sum "
+            "of |w|: it decides the fit alone. Look at it, or leave it out."
+        )
+        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
+        return
+    size = effective_size(weights)
+    if size < _EFFECTIVE_PER_FEATURE * n_features:
+        msg = (
+            f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
+            f"{_EFFECTIVE_PER_FEATURE} per feature. Use fewer features or more events, and look at `{look_at}`."
+        )
+        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
 
 
 def _checked_labels(labels: npt.NDArray[Any], n_events: int) -> npt.NDArray[np.bool_]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quasiratio.ratios import RatioModel
     from quasiratio.training import TrainingHistory, TrainingSettings
 
-__all__ = ["Trained", "Trial", "TrialReport", "TrialReportDocument", "best_of_trials", "longer_while_better"]
+__all__ = ["Trained", "Trial", "TrialReport", "TrialReportDocument", "best_of_trials"]
 
 _PREFERRED_ERRORS = 1.0
 _LONGER = ((3.0, 0.1), (10.0, 0.0))
@@ -128,12 +128,17 @@ class TrialReport:
         return cls(trials, document.chosen, document.batch_size)
 
 
-def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
+def best_of_trials(
+    fit: Fit, train_once: Callable[[Fit], Trained], *, longer: bool = False
+) -> tuple[Trained, TrialReport]:
     """Train with the standard settings and with the trials, and return the best.
 
     Args:
         fit: The events, the standard settings and the trials.
         train_once: Trains once with the settings of the fit that it is given.
+        longer: Whether then to train three and ten times as long, with a tenth of the decay and none, as long as validation
+            prefers it beyond the error. What is known of an event may be a function of its features, without noise: then
+            there is nothing to over-train on, and what limits a fit is its length.
     """
     if not fit.trials:
         trained = train_once(fit)
@@ -153,49 +158,26 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
         if is_better and trial.risk < trials[chosen].risk:
             best, chosen, chosen_settings = trained, len(trials), settings
         trials.append(trial)
+    for settings in _longer(fit.settings) if longer else ():
+        try:
+            trained = train_once(pilot.with_settings(settings))
+        except DivergenceError:
+            break
+        trials.append(_trial(settings, trained, standard, fit))
+        gain = _trial(settings, trained, best, fit)
+        if gain.difference >= -_PREFERRED_ERRORS * gain.error:
+            break
+        best, chosen, chosen_settings = trained, len(trials) - 1, settings
     if fit.n_members > 1:
         best = train_once(fit.with_settings(chosen_settings))
     return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size)
 
 
-def longer_while_better(
-    fit: Fit, train_once: Callable[[Fit], Trained], best: Trained, report: TrialReport
-) -> tuple[Trained, TrialReport]:
-    """Train three times as long, with a tenth of the decay, as long as validation prefers it beyond the error.
-
-    What is known of an event may be a function of its features, without noise: then there is nothing to over-train on, and what
-    limits a fit is its length.
-
-    Args:
-        fit: The events and the standard settings.
-        train_once: Trains once with the settings of the fit that it is given.
-        best: What was best so far; of one member, or it is trained again.
-        report: What was tried so far.
-    """
-    pilot, trials, chosen = fit.alone(), list(report.trials), report.chosen
-    settings, standard = fit.settings, best
-    taken = trials[chosen]
-    if fit.n_members > 1:
-        first = replace(settings, weight_decay=taken.weight_decay, n_passes=taken.n_passes)
-        standard = train_once(pilot.with_settings(first))
-    winner, final = standard, None
-    for factor, decay in _LONGER:
-        longer = replace(
-            settings, n_passes=factor * settings.n_passes, weight_decay=decay * settings.weight_decay
-        )
-        try:
-            trained = train_once(pilot.with_settings(longer))
-        except DivergenceError:
-            break
-        trial = _trial(longer, trained, winner, fit)
-        if trial.difference >= -_PREFERRED_ERRORS * trial.error:
-            trials.append(trial)
-            break
-        chosen, winner, final = len(trials), trained, longer
-        trials.append(trial)
-    if final is not None and fit.n_members > 1:
-        winner = train_once(fit.with_settings(final))
-    return (best if final is None else winner), TrialReport(tuple(trials), chosen, report.batch_size)
+def _longer(settings: TrainingSettings) -> list[TrainingSettings]:
+    return [
+        replace(settings, n_passes=factor * settings.n_passes, weight_decay=decay * settings.weight_decay)
+        for factor, decay in _LONGER
+    ]
 
 
 def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit: Fit) -> Trial:

@@ -8,6 +8,7 @@ What to use when:
 - `default_features`, `parse_features`, `resolve_features`, `weight_columns`: which columns and formulas are features, and
   which columns look like weights.
 - `read_points`, `read_weight_vectors`: the weights of one sample at several parameter points.
+- `parse_weights`, `read_weights`: several weights of the same events by name, such as variations of the nominal one.
 - `parse_expression`: arithmetic of columns, for weights and selections.
 """
 
@@ -21,6 +22,7 @@ from quasiratio.io.samples import read_sample
 from quasiratio.io.table import Table, open_table, read_metadata
 from quasiratio.io.weight_names import weight_columns
 from quasiratio.io.weight_points import WeightPoints, point_of_name, points_of_names, read_points
+from quasiratio.io.weight_variations import parse_weights, read_weights
 from quasiratio.io.weight_vectors import read_weight_vectors
 
 __all__ = [
@@ -40,12 +42,14 @@ __all__ = [
     "open_table",
     "parse_expression",
     "parse_features",
+    "parse_weights",
     "point_of_name",
     "points_of_names",
     "read_metadata",
     "read_points",
     "read_sample",
     "read_weight_vectors",
+    "read_weights",
     "resolve_features",
     "weight_columns",
 ]

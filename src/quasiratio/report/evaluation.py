@@ -148,12 +148,10 @@ def share_seen(model: RatioPredictor, sample: WeightedSample) -> float:
 
 
 def _judge_weights(model: RatioPredictor, reference: WeightedSample) -> FloatArray:
-    """Return weights that no pole can bribe, from the reference alone, where its density is positive."""
-    density = getattr(model.ratio_parts[0], "reference_density_", None)
-    if density is None or density.sign != "positive":
-        return np.asarray(reference.weights)
-    signs = LearnedSigns.of(np.array(reference.features), np.array(reference.weights))
-    return signs.positive_weights(signs.cross_log_odds, np.array(reference.weights), density.floor or 0.0)
+    """Return weights that no pole can bribe, from the reference alone, unless its density is seen to be negative."""
+    features, weights = np.array(reference.features), np.array(reference.weights)
+    signs = LearnedSigns.of(features, weights, periodic=model.ratio_parts[0].periodic_columns(features))
+    return signs.judge_weights(weights)
 
 
 def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:

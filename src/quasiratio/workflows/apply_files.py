@@ -9,10 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, NegativeDensityWarning, QuasiratioWarning, SupportWarning
+from quasiratio.errors import (
+    InvalidInputError,
+    NegativeDensityWarning,
+    QuasiratioWarning,
+    SupportWarning,
+    UntrustworthyFitWarning,
+)
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features
+from quasiratio.estimators.variations import VariationReweighter
+from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features, parse_weights
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.outputs import output_file
 from quasiratio.progress import ShowEvents
@@ -82,8 +89,10 @@ class AppliedFiles:
         }
 
     def warnings(self) -> list[QuasiratioWarning]:
-        """Return what a user should know before using the new weights."""
+        """Return what a user should know before using the new weights; a fit that failed its check stands first."""
         found: list[QuasiratioWarning] = []
+        if self.fit_check.status == "failed":
+            found.append(UntrustworthyFitWarning(str(self.fit_check)))
         notable = [str(feature) for feature in self.outside if feature.is_notable]
         if notable:
             msg = (
@@ -121,6 +130,7 @@ def apply_files(
     *,
     features: Sequence[str] | None = None,
     weight: str | None = None,
+    weights: Sequence[str] | None = None,
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
@@ -142,6 +152,8 @@ def apply_files(
         output: The new file; its suffix says the format, and `out.root:tree` the tree.
         features: The features of the model, in the order of the fit, where columns have other names, or formulas of them.
         weight: Expression of the weight before; that of the fit's reference when left out.
+        weights: The weights of a model of several, where they have other names than in the fit's reference, such as
+            `up=w_up`; each adds the columns `ratio_NAME` and `weight_NAME`.
         selection: Events to write; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
@@ -178,7 +190,8 @@ def apply_files(
     inputs = loaded.inputs if features is None else parse_features(features, [table])
     if features is None:
         loaded.require_features(table)
-    weight = weight or loaded.notes.reference.weight
+    variations = _variations(loaded, table, weight, weights)
+    weight = next(iter(variations.values()), None) or weight or loaded.notes.reference.weight
     require_weight(table, weight)
     if say is not None:
         say(feature_line(inputs))
@@ -189,6 +202,7 @@ def apply_files(
         out.path,
         features=inputs,
         weight=weight,
+        variations=variations,
         selection=selection,
         names=NewColumns(ratio_name, weight_name),
         members=members,
@@ -208,6 +222,7 @@ def apply_to_table(
     *,
     features: Sequence[str | Feature],
     weight: str | None = None,
+    variations: Mapping[str, str] | None = None,
     selection: str | None = None,
     names: NewColumns | None = None,
     members: bool = False,
@@ -226,6 +241,7 @@ def apply_to_table(
         output: The new file; its suffix says the format. A file that is there is replaced.
         features: The features of the model, in the order of the fit: columns, elements or formulas.
         weight: Expression of the weight before; one when left out, if no column is named like a weight.
+        variations: Expressions of several weights by name, for a model of several.
         selection: Events to write; all when left out.
         names: Names of the new columns; none may be in the table.
         members: Add the spread of the members and the ratio of each; needs an ensemble.
@@ -245,6 +261,7 @@ def apply_to_table(
         names,
         members,
         RangeCount(ranges or {}),
+        {name: parse_expression(text) for name, text in (variations or {}).items()},
     )
     stream.require_usable(table)
     require_named_weight(table, weight)
@@ -279,6 +296,29 @@ def apply_to_table(
     for warning in done.warnings():
         warnings.warn(warning, stacklevel=3)
     return done
+
+
+def _variations(
+    model: LoadedModel, table: Table, weight: str | None, weights: Sequence[str] | None
+) -> dict[str, str]:
+    """Return the expression of each weight of a model of several; nothing for other models."""
+    estimator, noted = model.estimator, model.notes.reference
+    if not isinstance(estimator, VariationReweighter):
+        if weights:
+            msg = "Got several weights for a model of one; expected a model that was fitted with several."
+            raise InvalidInputError(msg, advice="Name one with `weight`.")
+        return {}
+    if weights:
+        found = parse_weights(weights, [table])
+    elif weight is None and noted.weights:
+        found = dict(noted.weights)
+    else:
+        found = dict.fromkeys(estimator.names_, weight or noted.weight or "1")
+    missing = [name for name in estimator.names_ if name not in found]
+    if missing:
+        msg = f"Got the weights {', '.join(found)} without {missing[0]!r}; expected one for each of {', '.join(estimator.names_)}."
+        raise InvalidInputError(msg, advice="Name them with `weights`, such as 'up=w_up'.")
+    return {name: found[name] for name in estimator.names_}
 
 
 def _nothing_left(table: Table, selection: str | None) -> InvalidInputError:

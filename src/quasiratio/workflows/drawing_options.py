@@ -15,7 +15,7 @@ from quasiratio.io.formulas import split_name
 if TYPE_CHECKING:
     from quasiratio.report.closure_section import Drawing
 
-__all__ = ["DrawingOptions", "label_texts"]
+__all__ = ["DrawingOptions", "label_texts", "require_labelled"]
 
 _UNIT = re.compile(r"(?P<label>.*\S)\s*\[(?P<unit>[^\[\]]+)\]\s*", re.DOTALL)
 _BINNING = re.compile(r"(?P<n>\d{1,5}):(?P<low>[^:]+):(?P<high>[^:]+)")
@@ -41,6 +41,18 @@ def label_texts(entries: Sequence[str] | None) -> dict[str, str]:
             raise InvalidInputError(msg)
         labels[name] = text.strip()
     return labels
+
+
+def require_labelled(labels: Mapping[str, str], names: Sequence[str]) -> None:
+    """Raise where a label is of nothing that is there.
+
+    Example:
+        >>> require_labelled({"mll": "m_ll [GeV]"}, ["mll", "pt"])
+    """
+    for name in labels:
+        if name not in names:
+            msg = f"Got a label for {name!r}; expected one of {', '.join(map(repr, names))}. Check the spelling."
+            raise InvalidInputError(msg)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.report.origins import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import feature_line, plain_json, shortened
-from quasiratio.workflows.drawing_options import DrawingOptions, label_texts
+from quasiratio.workflows.drawing_options import DrawingOptions, label_texts, require_labelled
 from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
 from quasiratio.workflows.sample_files import Files, SampleFiles
 
@@ -67,6 +67,7 @@ class _Given(NamedTuple):
     n_bins: int
     command: str
     drawing: DrawingOptions
+    labelled: tuple[str, ...]
 
 
 def evaluate_files(
@@ -80,6 +81,7 @@ def evaluate_files(
     weight: str | None = None,
     reference_weight: str | None = None,
     target_weight: str | None = None,
+    variation: str | None = None,
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
@@ -106,6 +108,7 @@ def evaluate_files(
         weight: Expression of the signed weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
+        variation: Of a model of several weights, which to judge; the nominal one when left out.
         selection: Events to use.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
@@ -140,6 +143,8 @@ def evaluate_files(
     else:
         loaded = load_ratio_model(model)
     notes = loaded.notes
+    if variation is not None:
+        loaded, notes = loaded.varied(variation)
     if say is not None:
         say(feature_line(loaded.inputs))
     chosen = selection or notes.selection
@@ -150,8 +155,10 @@ def evaluate_files(
             (target, target_weight, notes.target),
         )
     ]
-    drawing = DrawingOptions({**notes.labels, **label_texts(label)}, log, lower, binning)
-    return _evaluated_files(_Given(loaded, files[0], files[1], observables, n_bins, command, drawing), path)
+    given_labels = label_texts(label)
+    drawing = DrawingOptions({**notes.labels, **given_labels}, log, lower, binning)
+    given = _Given(loaded, files[0], files[1], observables, n_bins, command, drawing, tuple(given_labels))
+    return _evaluated_files(given, path)
 
 
 def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
@@ -163,6 +170,7 @@ def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
     more = _distinct(parse_features(wanted, tables), given.model.inputs) if wanted else []
     names = [*features, *(feature.name for feature in more)]
     edges = given.drawing.edges(names)
+    require_labelled(dict.fromkeys(given.labelled, ""), names)
     reference, target = (
         _read(files, table, given.model.inputs, more)
         for files, table in zip((given.reference, given.target), tables, strict=True)

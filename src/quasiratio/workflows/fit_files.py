@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from quasiratio.errors import FitInterrupted
-from quasiratio.estimators import PersistentEstimator, Reweighter
+from quasiratio.estimators import PersistentEstimator, Reweighter, VariationReweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.predictor import RatioPredictor
@@ -24,10 +24,10 @@ from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
 from quasiratio.wording import feature_line
-from quasiratio.workflows.drawing_options import label_texts
+from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
-from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
+from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -58,7 +58,7 @@ class FittedFiles:
     @property
     def has_folds(self) -> bool:
         """Whether there is a model per fold."""
-        return self.estimator.has_folds
+        return self.estimator.predicts_unseen
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
@@ -77,6 +77,7 @@ class FittedFiles:
             "reference_density": asdict(first.reference_density_),
             "target_density": asdict(first.target_density_),
             "fit_check": asdict(self.estimator.fit_check_),
+            "variations": getattr(self.estimator, "names_", None),
             **self.notes.model_dump(),
         }
 
@@ -91,6 +92,7 @@ def fit_files(
     weight: str | None = None,
     reference_weight: str | None = None,
     target_weight: str | None = None,
+    weights: Sequence[str] | None = None,
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
@@ -116,6 +118,9 @@ def fit_files(
         weight: Expression of the signed weight; one when left out, if no column is named like a weight.
         reference_weight: Weight of the reference, where it differs.
         target_weight: Weight of the target, where it differs.
+        weights: Several weights instead, the nominal one first: columns, patterns such as `w_pdf_*`, formulas such as
+            `up=w*sf`. One fit then has a ratio for each (`VariationReweighter`). A sample with a weight of its own
+            (`reference_weight` or `target_weight`) has that for all of them.
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
@@ -147,16 +152,24 @@ def fit_files(
     ratio.set_params(verbose=not quiet)
     usable_device(ratio.device)  # names are looked at before files are read
     estimator: RatioPredictor = ratio
-    if n_folds > 1:
+    if weights:
+        estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
+    elif n_folds > 1:
         estimator = Reweighter(ratio, total="original", n_folds=n_folds)
     files = [
         SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
         for paths, own_weight in ((reference, reference_weight), (target, target_weight))
     ]
     tables = [sample.open() for sample in files]
+    if weights:
+        files = varied_files(files, tables, weights, weight)
     chosen = chosen_features(features, files, tables)
+    require_labelled(labels, [one.name for one in chosen])
     say(feature_line(chosen))
+    for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
+        say(text)
     samples = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
+    variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
     for role, sample, table in zip(_ROLES, samples, tables, strict=True):
         sample.require_positive_sum(role)
         say(
@@ -171,7 +184,7 @@ def fit_files(
         if resume and not directory.has_state:
             say("There is no interrupted fit to continue; fitting from the start.")
         try:
-            _train(estimator, samples, state, quiet=quiet)
+            _train(estimator, samples, variations, state, quiet=quiet)
         except KeyboardInterrupt:
             raise _interrupted(directory) from None
         seconds = time.perf_counter() - start
@@ -179,16 +192,30 @@ def fit_files(
     return FittedFiles(estimator, directory.path, notes, seconds)
 
 
-def _train(estimator: RatioPredictor, samples: list[WeightedSample], state: Path, *, quiet: bool) -> None:
-    key = _key(samples, estimator)
+def _train(
+    estimator: RatioPredictor,
+    samples: list[WeightedSample],
+    variations: list[Variations | None],
+    state: Path,
+    *,
+    quiet: bool,
+) -> None:
+    key = _key(samples, estimator, variations)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        estimator.fit_samples(*samples)
+        if isinstance(estimator, VariationReweighter):
+            estimator.fit(samples[0], samples[1], *variations)
+        else:
+            estimator.fit_samples(*samples)
 
 
-def _key(samples: list[WeightedSample], estimator: RatioPredictor) -> str:
+def _key(
+    samples: list[WeightedSample],
+    estimator: RatioPredictor,
+    variations: list[Variations | None],
+) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         # What is in an estimator has names of its own, such as `ratio__max_steps`.
@@ -202,7 +229,8 @@ def _key(samples: list[WeightedSample], estimator: RatioPredictor) -> str:
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
     labels = np.repeat([0, 1], [len(sample) for sample in samples])
     features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
-    for array in (*features, *weights, labels):
+    varied = [array for one in variations if one is not None for array in one.values()]
+    for array in (*features, *weights, *varied, labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -215,6 +243,7 @@ def _notes(
         role: SampleNotes(
             files=list(table.sources),
             weight=sample_files.weight,
+            weights=dict(sample_files.weights),
             n_events=len(sample),
             sum_of_weights=sample.sum_of_weights,
             negative_fraction=sample.negative_fraction,

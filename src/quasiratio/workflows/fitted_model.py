@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.loading import load_described
 from quasiratio.estimators.predictor import RatioPredictor
+from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
@@ -32,6 +33,7 @@ class SampleNotes(_Notes):
 
     files: list[str] = Field(default_factory=list)
     weight: str | None = None
+    weights: dict[str, str] = Field(default_factory=dict)
     n_events: int | None = None
     sum_of_weights: float | None = None
     negative_fraction: float | None = None
@@ -111,6 +113,21 @@ class LoadedModel:
             else Feature(name, name)
             for name in self.features
         ]
+
+    def varied(self, variation: str) -> tuple[LoadedModel, FitNotes]:
+        """Return the model of one of several weights, and notes with that weight."""
+        if not isinstance(self.estimator, VariationReweighter):
+            msg = (
+                f"Got the variation {variation!r} of a model of one weight; expected one of several weights."
+            )
+            raise InvalidInputError(msg, advice="Fit again with `weights`, or leave it out.")
+        estimator = self.estimator.varied(variation)
+        roles = {
+            role: noted.model_copy(update={"weight": noted.weights.get(variation, noted.weight)})
+            for role, noted in (("reference", self.notes.reference), ("target", self.notes.target))
+        }
+        notes = self.notes.model_copy(update=roles)
+        return replace(self, estimator=estimator, notes=notes), notes
 
     def require_features(self, table: Table) -> None:
         """Raise unless the file has every feature, and each of the type that it had in the fit."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.predictor import RatioPredictor
+from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Expression, Feature, Table
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
@@ -43,6 +44,16 @@ class NewColumns:
         """
         return [f"{self.ratio}_std", *(f"{self.ratio}_member_{k}" for k in range(n_members))]
 
+    def of_variations(self, names: Sequence[str]) -> list[str]:
+        """Return the names for ratio and weight of each variation.
+
+        Example:
+            >>> NewColumns().of_variations(["nominal", "up"])
+            ['ratio_nominal', 'weight_nominal', 'ratio_up', 'weight_up']
+        """
+        weight = "weight" if self.weight == NewColumns.weight else self.weight
+        return [text for name in names for text in (f"{self.ratio}_{name}", f"{weight}_{name}")]
+
 
 @dataclass
 class RatioStream:
@@ -56,6 +67,7 @@ class RatioStream:
         names: Names of the new columns.
         members: Whether to add the spread of the members and the ratio of each.
         ranges: Counts the events outside the training data.
+        variations: The weights before by name, the nominal one first, for a model of several weights.
     """
 
     model: RatioPredictor
@@ -65,6 +77,7 @@ class RatioStream:
     names: NewColumns
     members: bool
     ranges: RangeCount
+    variations: Mapping[str, Expression] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.features = [feature.name for feature in self.inputs]
@@ -74,6 +87,11 @@ class RatioStream:
         self.lowest, self.highest = np.inf, -np.inf
         self.seen, self.out_of_fold = SeenEvents(), self.model.predicts_unseen
         self.new_columns = [self.names.ratio, self.names.weight]
+        if self.variations:
+            self.new_columns = self.names.of_variations(list(self.variations))
+            if self.members:
+                msg = "Got a request for the members of a model of several weights; expected none, as they are not written."
+                raise InvalidInputError(msg, advice="Leave `members` out.")
         if self.members:
             n_members = self.model.n_members
             if n_members < 2:
@@ -86,7 +104,7 @@ class RatioStream:
 
     def require_usable(self, table: Table) -> None:
         """Raise unless the table has what is needed, and not yet what is added."""
-        table.require_numbers([*self.used, *self._expression_names(self.weight)])
+        table.require_numbers([*self.used, *self._weight_names])
         taken = [name for name in self.new_columns if name in table.columns]
         if taken or len(set(self.new_columns)) < len(self.new_columns):
             shown = ", ".join(repr(name) for name in taken or self.new_columns)
@@ -98,7 +116,7 @@ class RatioStream:
 
     def read_columns(self, table: Table) -> list[str]:
         """Return all columns, and the elements such as `jet_pt[0]` that are used."""
-        used = [*self.used, *self._expression_names(self.weight)]
+        used = [*self.used, *self._weight_names]
         known = [name for name in self._expression_names(self.fit_selection) if name in table.columns]
         if len(known) < len(self._expression_names(self.fit_selection)):
             self.fit_selection = None  # it needs columns that this file does not have
@@ -110,8 +128,13 @@ class RatioStream:
         required = {
             name for feature in self.inputs for name in feature.columns if name not in feature.may_miss
         }
-        required |= set(self._expression_names(self.weight))
+        required |= set(self._weight_names)
         return {name for feature in self.inputs for name in feature.may_miss} - required
+
+    @property
+    def _weight_names(self) -> list[str]:
+        of_variations = [name for one in self.variations.values() for name in one.names]
+        return [*self._expression_names(self.weight), *of_variations]
 
     @staticmethod
     def _expression_names(expression: Expression | None) -> tuple[str, ...]:
@@ -128,7 +151,8 @@ class RatioStream:
         with np.errstate(over="ignore"):  # beyond float32 becomes infinite, which the model refuses
             for column, feature in enumerate(self.inputs):
                 matrix[:, column] = feature.values(chunk, n_events)
-        ratio, members = self._predicted(matrix)
+        sample = self._sample(matrix)
+        ratio, members = self._predicted(sample)
         weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
         with np.errstate(invalid="ignore"):  # a weight of zero times an infinite ratio
             new_weights = self.model.weight_scale * weights * ratio
@@ -136,14 +160,32 @@ class RatioStream:
         if self.fit_selection is not None:
             self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
         columns = [ratio, new_weights, *_spread(members)]
+        if self.variations and isinstance(self.model, VariationReweighter):
+            columns = list(self._varied(self.model, sample, ratio, chunk))
         return kept | dict(zip(self.new_columns, columns, strict=True))
 
-    def _predicted(self, matrix: FeatureMatrix) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _varied(
+        self,
+        model: VariationReweighter,
+        sample: WeightedSample,
+        ratio: npt.NDArray[np.float64],
+        chunk: Mapping[str, Any],
+    ) -> Iterator[npt.NDArray[np.float64]]:
+        """Return the ratio and the new weight of each variation."""
+        ratios = ratio[:, None] * model.predict_quotients(sample)
+        for place, (name, expression) in enumerate(self.variations.items()):
+            before = self._weights(expression, chunk, len(sample))
+            with np.errstate(invalid="ignore"):
+                yield from (ratios[:, place], model.varied(name).scale_ * before * ratios[:, place])
+
+    def _sample(self, matrix: FeatureMatrix) -> WeightedSample:
         of_fit = dict(zip(self.model.feature_list(), self.features, strict=False))  # the model compares them
         fill = {of_fit[name]: value for name, value in self.model.fill_.items() if name in of_fit}
         matrix = filled(matrix, self.features, fill)
         require_finite_columns(matrix, tuple(self.features))
-        sample = WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
+        return WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
+
+    def _predicted(self, sample: WeightedSample) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         if not self.out_of_fold:
             self.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:

@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from quasiratio.errors import FeatureWarning, InvalidInputError
-from quasiratio.io import Feature, Table, default_features, open_table, parse_features, read_sample
+from quasiratio.io import (
+    Feature,
+    Table,
+    default_features,
+    open_table,
+    parse_features,
+    parse_weights,
+    read_sample,
+    read_weights,
+)
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 
 _LOOKS_LIKE_A_WEIGHT = re.compile(r"weight|wgt|(^|[_.])w(t)?([_.]|$)|^w\d*$|sf$", re.IGNORECASE)
 
-__all__ = ["Files", "SampleFiles", "chosen_features", "require_weight"]
+__all__ = ["Files", "SampleFiles", "Variations", "chosen_features", "require_weight", "varied_files"]
+
+Variations = dict[str, npt.NDArray[np.float64]]
+"""Values of several weights by name, the nominal one first."""
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A path, a pattern such as `data/*.root:tree`, or several of them."""
@@ -31,6 +46,7 @@ class SampleFiles:
         selection: Condition on the events; all when left out.
         tree: Tree of ROOT files whose path names none.
         allow_large: Read small files that unpack to gigabytes.
+        weights: Expressions of several weights by name, the nominal one first, which is `weight`; none where there is one.
     """
 
     files: Files
@@ -38,6 +54,7 @@ class SampleFiles:
     selection: str | None = None
     tree: str | None = None
     allow_large: bool = False
+    weights: Mapping[str, str] = field(default_factory=dict)
 
     def open(self) -> Table:
         """Open the files; nothing but headers is read."""
@@ -47,6 +64,37 @@ class SampleFiles:
         """Read these features, and the weights, of all selected events."""
         require_weight(table, self.weight)
         return read_sample(table, features=columns, weight=self.weight, selection=self.selection)
+
+    def read_variations(self, table: Table) -> Variations | None:
+        """Read all weights of all selected events, where there are several."""
+        return read_weights(table, self.weights, selection=self.selection) if self.weights else None
+
+    @property
+    def variation_line(self) -> str:
+        """The weights, for people."""
+        listed = (name if name == text else f"{name} = {text}" for name, text in self.weights.items())
+        return f"Weights: {', '.join(listed)}"
+
+    @property
+    def weight_columns(self) -> str | None:
+        """An expression with the columns of all weights."""
+        return " + ".join(f"({text})" for text in self.weights.values()) or self.weight
+
+
+def varied_files(
+    files: Sequence[SampleFiles], tables: Sequence[Table], weights: Sequence[str], weight: str | None
+) -> list[SampleFiles]:
+    """Give several weights to the samples that have none of their own."""
+    if weight is not None:
+        msg = f"Got the weight {weight!r} beside several weights; expected one or the other."
+        raise InvalidInputError(msg, advice="Name the nominal weight first in `weights`.")
+    open_ones = [table for one, table in zip(files, tables, strict=True) if one.weight is None]
+    if not open_ones:
+        msg = "Got several weights, and a weight of its own for each sample; expected a sample that has the several."
+        raise InvalidInputError(msg, advice="Leave out `reference_weight` or `target_weight`.")
+    parsed = parse_weights(weights, open_ones)
+    nominal = next(iter(parsed.values()))
+    return [one if one.weight is not None else replace(one, weight=nominal, weights=parsed) for one in files]
 
 
 def chosen_features(
@@ -61,7 +109,7 @@ def chosen_features(
         _require_weights(samples, tables)
         return features
     offered = [
-        default_features([table], sample.weight, sample.selection)
+        default_features([table], sample.weight_columns, sample.selection)
         for sample, table in zip(samples, tables, strict=True)
     ]
     shared = [name for name in offered[0] if all(name in names for names in offered[1:])]

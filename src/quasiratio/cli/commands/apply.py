@@ -16,6 +16,7 @@ from quasiratio.cli.options import (
     Selection,
     Tree,
     Weight,
+    Weights,
     choices,
     require_unused,
     split_files,
@@ -39,6 +40,7 @@ def apply(
         str, typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file.")
     ],
     weight: Weight = None,
+    weights: Weights = None,
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
@@ -63,8 +65,9 @@ def apply(
 ) -> None:
     """Copy IN to OUT with two more columns: the ratio, and weight times ratio.
 
-    The weight is that of the fit's reference unless --weight names another. A model of 'eft fit' adds intensity and ratio at the points of
-    --at, or without points its coefficient functions.
+    The weight is that of the fit's reference unless --weight names another. A model of several weights adds two
+    columns for each, ratio_NAME and weight_NAME. A model of 'eft fit' adds intensity and ratio at the points of --at, or
+    without points its coefficient functions.
     """
     load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_files  # noqa: PLC0415 - keeps --help fast
@@ -99,6 +102,7 @@ def apply(
             [name for one in files for name in split_files(one)],
             output,
             weight=weight,
+            weights=split_list(weights),
             selection=selection,
             tree=tree,
             allow_large=allow_large,

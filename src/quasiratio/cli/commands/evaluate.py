@@ -59,6 +59,10 @@ def evaluate(
     weight: Weight = None,
     reference_weight: ReferenceWeight = None,
     target_weight: TargetWeight = None,
+    variation: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of several weights, which to judge; the first by default."),
+    ] = None,
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
@@ -159,6 +163,7 @@ def evaluate(
         weight=weight,
         reference_weight=reference_weight,
         target_weight=target_weight,
+        variation=variation,
         selection=selection,
         tree=tree,
         allow_large=allow_large,

@@ -111,14 +111,18 @@ class ToyEvents:
         finite, infinite_fraction = finite_ratios(ratio)
         result = closure_of(self.reference, {"ratio": finite}, self.target)
         entry = result["r"]["ratio"]
-        squared_error = np.average((finite - self.exact) ** 2, weights=self.reference.weights)
+        squares = (finite - self.exact) ** 2
+        squared_error = np.average(squares, weights=self.reference.weights)
+        if (
+            squared_error < 0
+        ):  # with signed weights the mean of a square can fluctuate below zero; this one cannot
+            squared_error = np.average(squares, weights=np.abs(self.reference.weights))
         return {
             "chi2": entry.chi_squared.value,
             "exact_chi2": self.exact_chi2,
             "chi2_to_exact": entry.chi_squared.value / self.exact_chi2,
             "entropy": entry.relative_entropy.value,
-            # With signed weights the mean of a square can fluctuate below zero.
-            "rms": float(np.sqrt(np.maximum(squared_error, 0.0))),
+            "rms": float(np.sqrt(squared_error)),
             "infinite_fraction": infinite_fraction,
             "closure": stored_methods(result)["ratio"],
         }

@@ -1,0 +1,94 @@
+"""What is tried beside the standard length and strength, and from the smallest to the largest samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import quasiratio as qr
+from quasiratio.distributions import signed_gaussian_case
+from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.trials import Trained, best_of_trials
+
+QUICK: dict[str, Any] = {"random_state": 0, "verbose": False}
+
+
+@pytest.fixture(scope="module")
+def fit() -> Fit:
+    """A prepared fit of a small sample."""
+    seen: list[Fit] = []
+
+    class Spy(qr.SignResolvedRatio):
+        def train_model(self, fit: Fit, floors: Any) -> Any:
+            seen.append(fit)
+            return super().train_model(fit.with_settings(fit.settings), floors)
+
+    rng = np.random.default_rng(0)
+    Spy(**QUICK).fit(rng.normal(size=(2000, 1)), np.repeat([0, 1], 1000))
+    return seen[0]
+
+
+def risks_of(risks: dict[tuple[float, float], float], standard: Fit) -> Any:
+    """Return a training whose validation losses are known: by passes and decay, in units of the standard."""
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+
+    def train_once(fit: Fit) -> Trained:
+        settings = fit.settings
+        key = (
+            round(settings.n_passes / standard.settings.n_passes, 2),
+            round(settings.weight_decay / standard.settings.weight_decay, 1),
+        )
+        losses = risks.get(key, 2.0) + 0.1 * noise * (1.0 + settings.n_passes / 100.0)
+        return Trained(None, None, losses)  # type: ignore[arg-type]
+
+    return train_once
+
+
+def test_every_difference_is_to_the_standard(fit: Fit) -> None:
+    """Also of the longer trainings, which are taken as long as they beat the one before."""
+    risks = {(1.0, 1.0): 1.0, (0.33, 1.0): 0.9, (3.0, 0.1): 0.7, (10.0, 0.0): 0.5}
+    best, report = best_of_trials(fit, risks_of(risks, fit), longer=True)
+    assert float(best.losses.mean()) == pytest.approx(0.5, abs=0.02)
+    assert report.chosen == len(report.trials) - 1 == 6
+    for trial in report.trials:
+        assert trial.difference == pytest.approx(trial.risk - report.trials[0].risk, abs=1e-6)
+    said = str(report)
+    assert "lower by 0.5 ± " in said
+    assert "than that of the standard 12 passes" in said
+
+
+def test_a_longer_training_must_beat_the_best_so_far(fit: Fit) -> None:
+    risks = {(1.0, 1.0): 1.0, (0.33, 1.0): 0.6, (3.0, 0.1): 0.7, (10.0, 0.0): 0.1}
+    _, report = best_of_trials(fit, risks_of(risks, fit), longer=True)
+    assert round(report.trials[report.chosen].n_passes) == 4
+    assert round(report.trials[-1].n_passes) == 36  # tried, and the end of it
+
+
+def test_five_thousand_events_need_no_setting() -> None:
+    case = signed_gaussian_case("signed")
+    reference, target = case.samples(5000, np.random.default_rng(1))
+    model = qr.SignResolvedRatio(**QUICK).fit_samples(reference, target)
+    points = case.test_samples(20_000, np.random.default_rng(2))[0].features
+    exact = case.exact_ratio(points)
+    error = np.sqrt(np.mean((model.predict_ratio(points) - exact) ** 2) / np.mean(exact**2))
+    assert error < 0.15
+    assert model.fit_check_.status == "good"
+    assert model.trials_ is not None
+    assert model.trials_.batch_size == 256
+    assert len(model.trials_.trials) == 5
+
+
+def test_settings_of_five_million_events_per_class() -> None:
+    """Without training: a few thousand steps of large batches, nothing tried, and a network that they can fill."""
+    model = qr.SignResolvedRatio(**QUICK)
+    model.n_features_in_ = 12
+    settings = model.checked_settings(10_000_000)
+    assert settings.batch_size == 8192
+    assert settings.n_passes == 6.0
+    assert 5000 < settings.n_steps(10_000_000) < 10_000
+    assert 0.02 < settings.weight_decay < 0.06
+    assert 0.01 < model.held_out_fraction(10_000_000) < 0.03
+    assert 2 <= len(model.layer_widths(10_000_000)) <= 4
