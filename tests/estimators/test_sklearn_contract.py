@@ -104,14 +104,14 @@ def _between_one_and_two(y: Any) -> Any:
 class _JointRatioOfAnyTargets(qr.JointRatio):
     """Takes targets for joint ratios."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         return super().fit(X, _between_one_and_two(y), sample_weight)
 
 
 class _PolynomialRatioOfAnyTargets(qr.PolynomialRatio):
     """Takes targets for the coefficient of one parameter; its ratio needs a point, and a pipeline gives none."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         joint = _between_one_and_two(y)
         is_plain = isinstance(joint, np.ndarray) and joint.ndim == 1 and joint.dtype.kind == "f"
         return super().fit(
