@@ -69,6 +69,17 @@ def fit_two_samples(model: Any) -> Any:
     return X
 
 
+def fit_several_weights(model: Any) -> Any:
+    X, y, _ = two_classes()
+    target = X[y == 1]
+    model.fit(
+        X[y == 0],
+        target,
+        target_weight={"nominal": np.ones(len(target)), "up": 1.0 + 0.2 * (target[:, 0] > 0)},
+    )
+    return X
+
+
 def fit_one_sample(model: Any) -> Any:
     X, _, w = two_classes()
     model.fit(X, w)
@@ -97,6 +108,13 @@ LAWS = {
         lambda model, X: model.predict_weights(X),
         lambda model, X: model.predict_members(X),
         "weight_factor",
+    ),
+    "variations": Law(
+        lambda: qr.VariationReweighter(qr.SignResolvedRatio(**QUICK)),
+        fit_several_weights,
+        lambda model, X: model.predict_weights(X)["up"],
+        lambda model, X: model.predict_members(X),
+        "weight_factor_up",
     ),
     "positive": Law(
         lambda: qr.PositiveReweighter(**QUICK),
