@@ -265,7 +265,7 @@ def onnx_agreement() -> str:
 
 
 def kills() -> str:
-    names = ("kills", "killed", "damaged", "lost", "not completed", "left behind")
+    names = ("killed", "with a state", "damaged", "lost", "not completed", "different", "left behind")
     body = [[f"`{row['command']}`", *(str(row[name]) for name in names)] for row in read_rows("kills")]
     return _table(["command", *names], body)
 
@@ -362,10 +362,12 @@ SECTIONS = {
     ),
     "kills": (
         (
-            "## Killed at random moments\n\nEach command was started over an older result and killed (SIGKILL) after a random "
-            "part of its time; `killed` counts those that were still running. Afterwards its inputs and other files must be "
-            "untouched (`lost`), the output the old or the new one, whole (`damaged`), and the same command, with `--resume` where "
-            "there is one, must complete (`not completed`) and remove what is unfinished (`left behind`)."
+            "## Killed at random moments\n\nEach command was started over an older result (a study: in an empty place) and killed "
+            "(SIGKILL) after a random part of its time; runs that had ended before are not counted. `with a state`: something to "
+            "go on from was there. Afterwards its inputs, other files and the rows that a study had stored must be untouched "
+            "(`lost`), the output the old or the new one, whole (`damaged`), and the same command, with `--resume` where there is "
+            "one, must complete (`not completed`) with the result of a run that was not killed, to the bit (`different`), and leave no "
+            "other file (`left behind`)."
         ),
         kills,
     ),
@@ -406,8 +408,10 @@ def main() -> None:
         ),
     ]
     for name, (introduction, table) in SECTIONS.items():
-        if coverage_rows() if name == "coverage" else read_rows(name):
+        if read_rows(name) or (name == "coverage" and coverage_rows()):
             parts += [introduction, table()]
+        elif name == "coverage":  # other pages point to it
+            parts += [introduction, "No data set has been measured with the present defaults yet."]
     PAGE.write_text("\n\n".join(parts) + "\n")
     print(f"wrote {PAGE}")
 

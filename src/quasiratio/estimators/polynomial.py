@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.basis import PolynomialBasis
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
+from quasiratio.estimators.fitting import with_own_threads
 from quasiratio.estimators.mined import (
     CHECK_SHARE,
     MinedDocument,
@@ -127,6 +128,7 @@ class PolynomialRatio(MinedEstimator):
     parameters_type: ClassVar[type[Document]] = PolynomialParameters
     fitted_type: ClassVar[type[FittedDocument]] = PolynomialDocument
 
+    @with_own_threads
     def fit(self, X: Any, coefficients: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from reference events that bring their coefficients.
 
