@@ -118,6 +118,10 @@ CASES = [
             ("a device", lambda here: (here / "pipe.npz").symlink_to("/dev/zero")),
         )
     ],
+    *[
+        Case(f"a name of {len(name)} letters as input", ["inspect", name, "--weight", "w"], "no such file")
+        for name in ("a" * 5000 + ".npz", "a" * 2500 + ".npz,target.npz")
+    ],
     Case("a pipe as configuration", ["fit", "a.yaml"], "no regular file", lambda here: os.mkfifo(here / "a.yaml")),
     Case("a device as configuration", ["fit", "a.yaml"], "no regular file", lambda here: (here / "a.yaml").symlink_to("/dev/zero")),
     # weights

@@ -10,6 +10,7 @@ from pathlib import Path
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.file_format import Location
 from quasiratio.registry import FORMATS
+from quasiratio.wording import shortened
 
 __all__ = ["Spec", "locate", "named_twice", "suffix_of"]
 
@@ -53,12 +54,12 @@ def _expand(text: str, tree: str | None, *, allow_large: bool) -> list[Location]
     if "\0" in text:
         msg = f"Got the file name {text!r} with a null character; expected the path of a file."
         raise InvalidInputError(msg)
-    path, named_tree = (text, None) if Path(text).exists() else FORMATS.split_tree(text)
+    path, named_tree = (text, None) if _exists(text) else FORMATS.split_tree(text)
     if "://" in path:
         msg = f"Got the address {path!r}; expected a local file. Copy it first, for instance with xrdcp or curl."
         raise InvalidInputError(msg)
     path = os.path.expanduser(path)  # noqa: PTH111 - the rest is not a path yet, but a pattern
-    if Path(path).exists():
+    if _exists(path):
         matches = [path]
     elif glob.has_magic(path):
         matches = sorted(match for match in glob.glob(path, recursive=True) if Path(match).is_file())  # noqa: PTH207
@@ -66,9 +67,13 @@ def _expand(text: str, tree: str | None, *, allow_large: bool) -> list[Location]
             msg = f"Got the pattern {path!r}, which matches no file; expected at least one. Check the directory."
             raise InvalidInputError(msg)
     else:
-        msg = f"Got {path!r}, but there is no such file; expected a {FORMATS.suffix_names()} file. Check the path."
+        msg = f"Got {shortened(path, longest=300)!r}, but there is no such file; expected a {FORMATS.suffix_names()} file. Check the path."
         raise InvalidInputError(msg)
     return [_checked(match, named_tree, tree, allow_large=allow_large) for match in matches]
+
+
+def _exists(path: str) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - false, not an error, for names that no file can have
 
 
 def _checked(path: str, named_tree: str | None, tree: str | None, *, allow_large: bool) -> Location:
