@@ -1,7 +1,7 @@
 """Time of a default fit: against commit 5e654ae, of `AutoRatio` in default fits, and on a machine that is shared.
 
-`python -m benchmarks.default_fit` runs every fit in a process of its own, one after the other, and writes ratios of one
-run to `benchmarks/results/default_fit.json`. The older commit is checked out into a temporary work tree. `busy` runs
+`python -m benchmarks.default_fit [--only threads,busy]` runs every fit in a process of its own, one after the other, and
+writes ratios of one run to `benchmarks/results/default_fit.json`. The older commit is checked out into a temporary work tree. `busy` runs
 beside one process per core that does nothing but count.
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.problems import problem
-from benchmarks.results import write_rows
+from benchmarks.results import read_rows, write_rows
 
 ROOT = Path(__file__).parents[1]
 OLD_COMMIT = "5e654ae"
@@ -85,43 +85,62 @@ def stored_events(name: str, size: int, directory: str) -> Path:
     return path
 
 
+def _jets_over_old(directory: str, repeats: range) -> list[tuple[float, float]]:
+    jets = stored_events("jets equal", 100_000, directory)
+    with older_source() as old:
+        return [(seconds_of_fit(jets), seconds_of_fit(jets, source=old)) for _ in repeats]
+
+
+def _auto_over_default(directory: str, repeats: range) -> list[tuple[float, float]]:
+    jets = stored_events("jets equal", 100_000, directory)
+    return [(seconds_of_fit(jets, "AutoRatio"), seconds_of_fit(jets)) for _ in repeats]
+
+
+def _threads_over_one(directory: str, repeats: range) -> list[tuple[float, float]]:
+    toy = stored_events("signed", 200_000, directory)
+    return [(seconds_of_fit(toy), seconds_of_fit(toy, n_threads=1)) for _ in repeats]
+
+
+def _busy_over_alone(directory: str, repeats: range) -> list[tuple[float, float]]:
+    toy = stored_events("signed", 200_000, directory)
+    pairs = []
+    for _ in repeats:
+        alone = seconds_of_fit(toy)
+        with busy_processes(os.cpu_count() or 1):
+            pairs.append((seconds_of_fit(toy), alone))
+    return pairs
+
+
+ROWS: dict[str, tuple[str, str, Callable[[str, range], list[tuple[float, float]]]]] = {
+    "old": (
+        "default fit, signed jets, 100,000 events per class, 12 features, over commit 5e654ae",
+        "at most 0.33",
+        _jets_over_old,
+    ),
+    "auto": ("AutoRatio over the default fit, same events", "at most 3", _auto_over_default),
+    "threads": (
+        "default threads over one thread, Signed toy, 200,000 events per class, alone",
+        "at most 1.1 (noise)",
+        _threads_over_one,
+    ),
+    "busy": ("beside one busy process per core over alone, same fit", "at most 2.5", _busy_over_alone),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default=",".join(ROWS), help="rows to measure anew, of " + ", ".join(ROWS))
     arguments = parser.parse_args()
-    rows: list[dict[str, object]] = []
-
-    def record(what: str, asked: str, pairs: list[tuple[float, float]]) -> None:
-        row = {"what": what, "asked": asked, "ratio": median(a / b for a, b in pairs), "seconds": pairs}
-        rows.append(row)
-        write_rows("default_fit", rows)
-        print(f"{what}: {row['ratio']:.2f} (asked {asked})", flush=True)
-
-    repeats, n_cores = range(arguments.repeats), os.cpu_count() or 1
-    with tempfile.TemporaryDirectory() as directory, older_source() as old:
-        jets = stored_events("jets equal", 100_000, directory)
-        record(
-            "default fit, signed jets, 100,000 events per class, 12 features, over commit 5e654ae",
-            "at most 0.33",
-            [(seconds_of_fit(jets), seconds_of_fit(jets, source=old)) for _ in repeats],
-        )
-        record(
-            "AutoRatio over the default fit, same events",
-            "at most 3",
-            [(seconds_of_fit(jets, "AutoRatio"), seconds_of_fit(jets)) for _ in repeats],
-        )
-        toy = stored_events("signed", 200_000, directory)
-        record(
-            "default threads over one thread, Signed toy, 200,000 events per class, alone",
-            "at most 1.1 (noise)",
-            [(seconds_of_fit(toy), seconds_of_fit(toy, n_threads=1)) for _ in repeats],
-        )
-        pairs = []
-        for _ in repeats:
-            alone = seconds_of_fit(toy)
-            with busy_processes(n_cores):
-                pairs.append((seconds_of_fit(toy), alone))
-        record("beside one busy process per core over alone, same fit", "at most 2.5", pairs)
+    for name in arguments.only.split(","):
+        what, asked, measured = ROWS[name]
+        with tempfile.TemporaryDirectory() as directory:
+            pairs = measured(directory, range(arguments.repeats))
+        known = {row["what"]: row for row in read_rows("default_fit")}
+        ratio = median(a / b for a, b in pairs)
+        known[what] = {"what": what, "asked": asked, "ratio": ratio, "seconds": pairs}
+        write_rows("default_fit", [known[row[0]] for row in ROWS.values() if row[0] in known])
+        print(f"{what}: {ratio:.2f} (asked {asked})", flush=True)
 
 
 if __name__ == "__main__":

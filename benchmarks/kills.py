@@ -1,19 +1,25 @@
 """Commands killed at random moments: is anything damaged or lost, and does the same command then complete?
 
-`python -m benchmarks.kills [--kills 50] [--commands fit,apply]`. Each command is first run once to the end, in a
-directory of its own; that is what a result looks like, and how long it takes. Then it is started again and again,
-over an older result where it can be forced to replace one, and killed (SIGKILL) after a random part of that time.
-After each kill
+`python -m benchmarks.kills [--kills 50] [--commands fit,apply]`. Each command is first run to the end twice, in a
+directory of its own: with other options, which makes the older result, and as it will be killed, which says what the
+result is, which files belong to it and how long it takes. Then it is started again and again over the older result
+(a study: in an empty place), and killed (SIGKILL) after a random part of that time, until it has been killed as often as
+asked; runs that end before are not counted. After each kill
 
-- the inputs and a file of the user beside the output must be untouched (else: lost),
+- the inputs and a file of the user beside the output must be untouched, and rows that a study had stored must still be
+  there, unchanged, when it has gone on (else: lost),
 - what stands at the place of the output must be whole: the older result or the new one (else: damaged),
-- the same command, with `--resume` where there is one, must complete and leave nothing unfinished behind.
+- the same command, with `--resume` where there is one, must complete (else: not completed) with the result of the run
+  that was not killed, to the bit (else: different), and with no file anywhere that this had not left (else: left behind).
+
+`with a state` counts the kills after which there was something to go on from.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -34,8 +40,8 @@ from quasiratio import load
 from quasiratio.errors import QuasiratioError
 from quasiratio.io import open_table
 
-_EVENTS = 20_000
-_STEPS = "400"
+_EVENTS = 3000
+_MOST_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -43,79 +49,117 @@ class Command:
     """A command to kill.
 
     Args:
-        arguments: What comes after `quasiratio`; the output is `out` with a suffix.
+        arguments: What comes after `quasiratio`.
         output: Name of the output.
-        is_whole: Whether a result at that place can be used.
-        again: Options with which it is started while an older result is there, and after a kill.
+        content: Digest of what stands there, `None` where it cannot be used.
+        older: Options of the older result over which it is started; none for a command that starts in an empty place.
+        again: Options with which it is started after a kill.
     """
 
     arguments: list[str]
     output: str
-    is_whole: Callable[[Path], bool]
+    content: Callable[[Path], str | None]
+    older: tuple[str, ...] = ()
     again: tuple[str, ...] = ("--force",)
-    starts_empty: bool = False
 
 
-def _is_model(path: Path) -> bool:
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _model(path: Path) -> str | None:
     try:
-        return bool(np.all(np.isfinite(load(path).predict_ratio(np.zeros((3, 2))))))
-    except QuasiratioError:
-        return False
+        if not np.all(np.isfinite(load(path).predict_ratio(np.zeros((3, 2))))):
+            return None
+        return _digest(*((path / name).read_bytes() for name in ("model.json", "weights.safetensors")))
+    except (QuasiratioError, OSError):
+        return None
 
 
-def _is_table(path: Path) -> bool:
+def _table(path: Path) -> str | None:
+    """Digest of all values; the bytes of a ROOT file have the date of its writing among them."""
     try:
-        n_events = sum(len(next(iter(chunk.values()))) for chunk in open_table(path).chunks())
-    except QuasiratioError:
-        return False
-    return n_events > 0
+        return _digest(
+            *(
+                name.encode() + np.ascontiguousarray(values).tobytes()
+                for chunk in open_table(path).chunks()
+                for name, values in chunk.items()
+            )
+        )
+    except (QuasiratioError, OSError):
+        return None
 
 
-def _is_report(path: Path) -> bool:
-    """Files appear one by one where an older report is replaced; each must be whole."""
-    pages = [(path / name).read_text(encoding="utf-8").rstrip() for name in ("report.html", "results.json")]
-    figures = list(path.glob("closure-*.pdf"))
+def _report(path: Path) -> str | None:
+    """Digest of the numbers. Files appear one by one where an older report is replaced; each must be whole."""
+    try:
+        pages = [
+            (path / name).read_text(encoding="utf-8").rstrip() for name in ("report.html", "results.json")
+        ]
+        figures = [figure.read_bytes()[-32:] for figure in sorted(path.glob("closure-*.pdf"))]
+        numbers = json.dumps(json.loads(pages[1]))
+    except (OSError, ValueError):
+        return None
+    is_whole = pages[0].endswith("</html>") and figures and all(b"%%EOF" in end for end in figures)
+    return _digest(numbers.encode()) if is_whole else None
+
+
+def _rows(path: Path) -> dict[str, tuple[str, int]] | None:
+    """Results in the store of a study, and the runs that made them; `None` where it cannot be read."""
+    if not (path / "results.sqlite").exists():
+        return {}
+    connection = sqlite3.connect(path / "results.sqlite")
+    try:
+        if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            return None
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'points'").fetchone():
+            return {}
+        found = connection.execute("SELECT key, result, run FROM points").fetchall()
+    except sqlite3.Error:
+        return None
+    finally:
+        connection.close()
+    return {key: (result, run) for key, result, run in found}
+
+
+def _study(path: Path) -> str | None:
+    rows = _rows(path)
     return (
-        pages[0].endswith("</html>")
-        and pages[1].endswith("}")
-        and all(b"%%EOF" in figure.read_bytes()[-32:] for figure in figures)
+        None if rows is None else _digest(json.dumps(sorted((k, r) for k, (r, _) in rows.items())).encode())
     )
-
-
-def _is_store(path: Path) -> bool:
-    """A study may be at any stage; what it has stored must be readable."""
-    store = path / "results.sqlite"
-    if not store.exists():
-        return True
-    with sqlite3.connect(store) as connection:
-        (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
-    connection.close()
-    return verdict == "ok"
 
 
 _COMMANDS = {
     "fit": Command(
-        ["fit", "reference.npz", "target.npz", "--weight", "w", "--steps", _STEPS, "-o", "out"],
+        ["fit", "reference.npz", "target.npz", "--weight", "w", "-o", "out", "--steps", "1500"],
         "out",
-        _is_model,
+        _model,
+        ("--seed", "1", "--steps", "20"),
         ("--force", "--resume"),
     ),
-    "apply": Command(["apply", "model", "reference.npz", "-o", "out.root"], "out.root", _is_table),
-    "positive": Command(
-        ["positive", "reference.npz", "--weight", "w", "--steps", _STEPS, "-o", "out.parquet"],
-        "out.parquet",
-        _is_table,
+    "apply": Command(
+        ["apply", "model", "reference.npz", "-o", "out.root"], "out.root", _table, ("--weight", "2*w")
     ),
-    "evaluate": Command(["evaluate", "model", "reference.npz", "target.npz", "-o", "out"], "out", _is_report),
+    "positive": Command(
+        ["positive", "reference.npz", "--weight", "w", "-o", "out.parquet", "--steps", "100"],
+        "out.parquet",
+        _table,
+        ("--seed", "1", "--steps", "20"),
+    ),
+    "evaluate": Command(
+        ["evaluate", "model", "reference.npz", "target.npz", "-o", "out"], "out", _report, ("--bins", "10")
+    ),
     "generate": Command(
-        ["generate", "gg-hh", "--parton-level", "--events", "30000", "-o", "out.npz"], "out.npz", _is_table
+        ["generate", "gg-hh", "--parton-level", "--events", "5000", "-o", "out.npz"],
+        "out.npz",
+        _table,
+        ("--seed", "1", "--events", "1000"),
     ),
     "study": Command(
-        ["study", "loss-landscapes", "--preset", "smoke", "--jobs", "1", "-o", "out"],
+        ["study", "loss-landscapes", "--preset", "smoke", "--seeds", "1", "--jobs", "1", "-o", "out"],
         "out",
-        _is_store,
-        ("--resume",),
-        starts_empty=True,
+        _study,
+        again=("--resume",),
     ),
 }
 
@@ -163,39 +207,105 @@ def _kill_after(arguments: list[str], here: Path, seconds: float) -> bool:
     return False
 
 
-def _left_behind(here: Path) -> list[str]:
-    return [path.name for path in here.iterdir() if path.name.startswith(".") or path.suffix == ".partial"]
+def _names(here: Path) -> set[str]:
+    return {str(path.relative_to(here)) for path in here.rglob("*")}
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+def _has_state(output: Path) -> bool:
+    """Whether a killed fit or study has left something to go on from."""
+    partial = output.with_name(f"{output.name}.partial")
+    return any(partial.glob("stage-*")) or bool(output.is_dir() and _rows(output))
+
+
+class Victim:
+    """A command in its directory, with an older result, and what it gives when it is left alone."""
+
+    def __init__(self, command: Command, here: Path, kept: Path) -> None:
+        self.command, self.here, self.kept = command, here, kept
+        self.output = here / command.output
+        _prepare(here)
+        self.inputs = _inputs(here)
+        if command.older:
+            _run([*command.arguments, *command.older], here).check_returncode()
+            _copy(self.output, kept)
+        start = time.perf_counter()
+        _run([*command.arguments, *(("--force",) if command.older else ())], here).check_returncode()
+        self.seconds = time.perf_counter() - start
+        self.names, self.result = _names(here), command.content(self.output)
+        self.wholes = {self.result, command.content(kept)} if command.older else set()
+        if None in self.wholes or self.result is None or len(self.wholes) == 1:
+            msg = f"{command.arguments[0]}: the older and the new result must be whole, and differ"
+            raise RuntimeError(msg)
+
+    def kill(self, seconds: float) -> dict[str, bool] | None:
+        """Kill one run, start the command again, and say what came of it; nothing where it had ended before."""
+        _remove(self.output)
+        if self.command.older:
+            _copy(self.kept, self.output)
+        first = [*self.command.arguments, *(("--force",) if self.command.older else ())]
+        if not _kill_after(first, self.here, seconds):
+            return None
+        with_state = _has_state(self.output)
+        rows = _rows(self.output) if not self.command.older else {}
+        if self.command.older:
+            is_damaged = self.command.content(self.output) not in self.wholes
+        else:
+            is_damaged = rows is None
+        done = _run([*self.command.arguments, *self.command.again], self.here)
+        if done.returncode and not self.command.older:  # killed before there was anything to resume
+            done = _run(self.command.arguments, self.here)
+        after = _rows(self.output) or {} if not self.command.older else {}
+        found = self.command.content(self.output)
+        return {
+            "with a state": with_state,
+            "damaged": is_damaged,
+            "lost": _inputs(self.here) != self.inputs
+            or any(after.get(k) != v for k, v in (rows or {}).items()),
+            "not completed": done.returncode != 0 or found is None,
+            "different": found != self.result,
+            "left behind": _names(self.here) != self.names,
+        }
+
+
+_COUNTS = ("with a state", "damaged", "lost", "not completed", "different", "left behind")
 
 
 def kill(name: str, n_kills: int, rng: random.Random) -> dict[str, object]:
-    """Kill one command many times, and count what came of it."""
-    command = _COMMANDS[name]
-    counts = dict.fromkeys(("killed", "damaged", "lost", "not completed", "left behind"), 0)
+    """Kill one command until it was killed `n_kills` times, and count what came of it."""
+    counts = dict.fromkeys(("killed", *_COUNTS), 0)
     with tempfile.TemporaryDirectory() as directory:
-        here = Path(directory)
-        _prepare(here)
-        inputs, output = _inputs(here), here / command.output
-        start = time.perf_counter()
-        _run(command.arguments, here).check_returncode()
-        duration = time.perf_counter() - start
-        for _ in range(n_kills):
-            if command.starts_empty:
-                shutil.rmtree(output, ignore_errors=True)
-                arguments = command.arguments
-            else:
-                arguments = [*command.arguments, "--force"]
-            counts["killed"] += _kill_after(arguments, here, rng.uniform(0.05, 1.0) * duration)
-            counts["lost"] += _inputs(here) != inputs
-            there = output.exists()
-            counts["damaged"] += not (
-                (there or command.starts_empty) and (not there or command.is_whole(output))
-            )
-            done = _run([*command.arguments, *command.again], here)
-            if done.returncode and command.starts_empty:  # killed before there was anything to resume
-                done = _run(command.arguments, here)
-            counts["not completed"] += done.returncode != 0 or not command.is_whole(output)
-            counts["left behind"] += bool(_left_behind(here))
-    return {"command": name, "kills": n_kills, **counts, "seconds": round(duration, 1)}
+        (Path(directory) / "here").mkdir()
+        victim = Victim(
+            _COMMANDS[name],
+            Path(directory) / "here",
+            Path(directory) / f"kept{Path(_COMMANDS[name].output).suffix}",
+        )
+        n_runs = 0
+        while counts["killed"] < n_kills and n_runs < _MOST_TRIES * n_kills:
+            n_runs += 1
+            outcome = victim.kill(rng.uniform(0.02, 1.0) * victim.seconds)
+            if outcome is None:
+                continue
+            counts["killed"] += 1
+            for what, happened in outcome.items():
+                counts[what] += happened
+            if any(outcome[what] for what in _COUNTS[1:]):
+                print(name, outcome, sorted(_names(victim.here) ^ victim.names), flush=True)
+    return {"command": name, "runs": n_runs, **counts, "seconds": round(victim.seconds, 1)}
 
 
 def main() -> None:

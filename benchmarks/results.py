@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+EPOCH_SIZE = 100_000
+"""Events of an epoch in the published schedule; rows of it that say nothing else have this."""
 DIRECTORY = Path(__file__).parent / "results"
 
 

@@ -39,7 +39,8 @@ def test_fit_says_what_it_uses_and_writes_the_model() -> None:
     out = run("fit", *PAIR, *SHORT, "-o", "new")
     assert out.startswith("Features (2): pt, eta\nReference: 1500 events of reference.npz, sum of weights ")
     assert "% negative\nTarget: 1500 events of target.npz" in out
-    assert "20 steps, validation loss " in out
+    kept = np.mean(model_of("new").history_.kept_loss)
+    assert f"20 steps, validation loss {kept:.5f} of the state that was kept." in out
     assert out.endswith("Model: new\n")
     assert sorted(path.name for path in Path("new").iterdir()) == [
         "model.json",

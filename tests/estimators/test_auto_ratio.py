@@ -335,6 +335,15 @@ def test_warnings_name_the_columns_that_were_given() -> None:
         auto.fit(frame, y)
 
 
+def test_a_mildly_negative_reference_that_goes_unseen_says_what_size_the_test_needs() -> None:
+    model = AutoRatio(**QUICK, random_state=0)
+    fit_on_negative_reference(model, negative_reference(1500, sigma_2=1.2))
+    density = model.reference_density_
+    assert density.sign == "positive"  # wrongly: the test cannot see it, and says so
+    assert "a negative density is seen from -" in density.reason
+    assert "half of that needs four times the events" in density.reason
+
+
 def test_what_the_candidates_know_of_their_fit_is_told() -> None:
     """The floor that a candidate feels, and the features that it drops, are those of the answer."""
     rng = np.random.default_rng(0)

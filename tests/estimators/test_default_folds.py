@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,20 +9,15 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.quick_ratios import quick_ratios
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators import RatioEstimator
 
 QUICK: dict[str, Any] = {
     "max_steps": 10, "batch_size": 200, "hidden_layers": (4,), "random_state": 0, "verbose": False,
 }  # fmt: skip
-RATIOS: dict[str, Callable[[], RatioEstimator]] = {
-    "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),
-    "mixture": lambda: qr.SignedMixtureRatio(**QUICK),
-    "resolved": lambda: qr.SignResolvedRatio(**QUICK),
-    "auto": lambda: qr.AutoRatio(candidates={"only": qr.SignResolvedRatio(**QUICK)}, **QUICK),
-}
+RATIOS = quick_ratios(QUICK, auto={"candidates": {"only": qr.SignResolvedRatio(**QUICK)}})
 rng = np.random.default_rng(0)
 Y = np.repeat([0, 1], 300)
 X = rng.normal(size=(600, 1)) + 0.3 * Y[:, None]
@@ -47,18 +41,20 @@ def test_predict_is_predict_ratio_so_that_a_pipeline_can_predict(kind: str) -> N
 
 
 def test_a_fold_without_a_class_is_one_sentence() -> None:
-    fitted = RATIOS["resolved"]().fit(X, Y)
+    fitted = RATIOS["sign-resolved"]().fit(X, Y)
     with pytest.raises(InvalidInputError, match=r"one class only.*StratifiedKFold\(shuffle=True\)") as raised:
         fitted.score(X[:100], Y[:100])
     assert "\n" not in str(raised.value)
     with pytest.raises(InvalidInputError, match="StratifiedKFold"):
-        cross_val_score(RATIOS["resolved"](), X, Y, cv=KFold(5), error_score="raise")
-    scores = cross_val_score(RATIOS["resolved"](), X, Y, cv=StratifiedKFold(3, shuffle=True, random_state=0))
+        cross_val_score(RATIOS["sign-resolved"](), X, Y, cv=KFold(5), error_score="raise")
+    scores = cross_val_score(
+        RATIOS["sign-resolved"](), X, Y, cv=StratifiedKFold(3, shuffle=True, random_state=0)
+    )
     assert np.all(np.isfinite(scores))
 
 
 def test_a_learning_curve_of_sorted_labels_says_how() -> None:
-    ratio = RATIOS["resolved"]()
+    ratio = RATIOS["sign-resolved"]()
     with pytest.raises(InvalidInputError, match="shuffle=True does in a learning curve"):
         learning_curve(ratio, X, Y, error_score="raise", cv=3, train_sizes=[0.3])
     scores = learning_curve(
@@ -70,8 +66,8 @@ def test_a_learning_curve_of_sorted_labels_says_how() -> None:
 def test_a_sample_in_a_pipeline_or_a_grid_says_how() -> None:
     sample = qr.WeightedSample(X)
     for search in (
-        make_pipeline(StandardScaler(), RATIOS["resolved"]()),
-        GridSearchCV(RATIOS["resolved"](), {"hidden_layers": [(3,)]}, cv=2, error_score="raise"),
+        make_pipeline(StandardScaler(), RATIOS["sign-resolved"]()),
+        GridSearchCV(RATIOS["sign-resolved"](), {"hidden_layers": [(3,)]}, cv=2, error_score="raise"),
     ):
         with pytest.raises(
             InvalidInputError, match=r"sample\.features, and sample\.weights as sample_weight"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone
 
 import quasiratio as qr
 from quasiratio.distributions import LatentAmplitudeCase, LatentExponentialCase
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.mined_problems import free_terms
 
 METHODS = ("regression", "sign-resolved", "positive")
@@ -199,6 +200,8 @@ def test_points_from_separate_samples(method: Any, negative: float, test_events:
     assert model.rate([1.0, 0.0]).value == pytest.approx(
         1.0 + samples[0].sum_of_weights / given.sum_of_weights
     )
+    assert model.fit_check_.status == "good"
+    assert len(model.fit_check_.explained) == 2
     mixed = [samples[0], samples[1]]
     with pytest.raises(InvalidInputError, match="determine 2 of the 3"):
         model.fit_points(given, mixed, [[0, 1, 0], [0, 0, 1]])
@@ -272,3 +275,117 @@ def test_bad_input_is_refused_with_numbers() -> None:
         _fitted("regression", LatentAmplitudeCase(linear=True), n=1000, max_steps=20).predict_ratio(
             events.features, [0.0, 1e9]
         )
+
+
+@pytest.mark.parametrize("method", ["regression", "sign-resolved"])
+def test_a_quadratic_density_from_samples_at_points(
+    method: Any, test_events: np.ndarray, tmp_path: Path
+) -> None:
+    """Four samples at points of parameters and one of interference alone, whose weights sum to zero to the last bit."""
+    rng = np.random.default_rng(6)
+    points = [[1.0, 0.0], [0.0, 0.8], [0.7, 0.5], [-0.6, -0.7]]
+    draws = [CASE.sample(12_000, rng) for _ in range(len(points) + 2)]
+    samples = [
+        qr.WeightedSample(events.features, events.mined @ CASE.basis(point))
+        for events, point in zip(draws[1:], points, strict=False)
+    ]
+    interference = np.round(draws[-1].mined[:, 1] * 2**20) / 2**20
+    interference[0] -= interference.sum()
+    assert interference.sum() == 0
+    samples.append(qr.WeightedSample(draws[-1].features, interference))
+    model = qr.PolynomialRatio(CASE.basis, method=method, **(QUICK | {"max_steps": 600}))
+    mixing = np.vstack([CASE.basis(points), np.eye(6)[1]])
+    model.fit_points(qr.WeightedSample(draws[0].features), samples, mixing, reference_mixing=np.eye(6)[0])
+    assert model.fit_check_.status == "good"
+    learned, exact = model.predict_intensity(test_events, points), CASE.exact_coefficients(test_events)
+    inner = np.abs(test_events[:, 0]) < 2
+    for row, point in zip(learned, points, strict=True):
+        truth = exact @ CASE.basis(point)
+        tolerance = 0.5 if method == "regression" else 0.35  # of a constant it is one
+        assert np.sqrt(np.mean((row - truth)[inner] ** 2)) < tolerance * truth[inner].std()
+    assert np.all(model.predict_intensity(test_events, [0.0, 0.0]) == pytest.approx(1.0, abs=1e-12))
+    model.save(tmp_path / "model")
+    again = qr.load(tmp_path / "model", expected=qr.PolynomialRatio)
+    np.testing.assert_array_equal(again.predict_intensity(test_events, points), learned)
+    assert again.fit_check_ == model.fit_check_
+    runtime = pytest.importorskip("onnxruntime")
+    model.export_onnx(tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    inputs = {
+        "features": test_events[:100].astype(np.float32),
+        "theta": np.tile(points[2], (100, 1)),
+    }
+    kinds = {one.name: one.type for one in session.get_inputs()}
+    inputs = {
+        name: values.astype(np.float64 if "double" in kinds[name] else np.float32)
+        for name, values in inputs.items()
+    }
+    (intensity,) = session.run(["intensity"], inputs)
+    np.testing.assert_allclose(intensity.ravel(), learned[2, :100], rtol=1e-4, atol=1e-5)
+
+
+def test_a_fit_of_points_that_is_wrong_fails_its_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    reference, target = CASE.sample(4000, rng), CASE.sample(4000, rng)
+    basis = qr.PolynomialBasis(["a"], order=1)
+    model = qr.PolynomialRatio(basis, max_steps=20, random_state=0)
+    spoil = type(model).calibrate
+
+    def spoiled(self: Any, *arguments: Any) -> None:
+        spoil(self, *arguments)
+        self.model_.matrix *= -40.0
+
+    monkeypatch.setattr(type(model), "calibrate", spoiled)
+    sample = qr.WeightedSample(target.features, target.mined[:, 1])
+    with pytest.warns(UntrustworthyFitWarning, match="sample 1"):
+        model.fit_points(qr.WeightedSample(reference.features), [sample], [[0, 1]], reference_mixing=[1, 0])
+    assert model.fit_check_.status == "failed"
+
+
+def test_heavy_tails_suit_the_classifier() -> None:
+    """Joint ratios that reach thousands: the sign-resolved method is at least as good as regression."""
+    case = LatentExponentialCase(slopes=(2.5, -1.0))
+    events = case.sample(20_000, np.random.default_rng(0))
+    assert events.mined.max() > 1000
+    X = case.sample(20_000, np.random.default_rng(1)).features
+    exact = case.exact_ratio(X)
+    errors = {}
+    for method in ("regression", "sign-resolved"):
+        model = qr.JointRatio(method=method, **QUICK)
+        error = model.fit(events.features, events.mined).predict_ratio(X) - exact
+        errors[method] = np.array([np.sqrt(np.mean(error**2)), np.sqrt(np.mean(error**2 / (1 + exact**2)))])
+    assert np.all(errors["sign-resolved"] <= errors["regression"])
+
+
+def test_weights_of_14_bits_change_results_by_less_than_a_per_cent(test_events: np.ndarray) -> None:
+    points = [[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 1.0]]
+    events = CASE.sample(8000, np.random.default_rng(1))
+    weights = events.mined @ CASE.basis(points).T
+    mantissa, exponent = np.frexp(weights)
+    rounded = np.ldexp(np.round(mantissa * 2**15) / 2**15, exponent)
+    assert not np.array_equal(rounded, weights)
+    learned = []
+    for given in (weights, rounded):
+        solved = CASE.basis.solve(points, given)
+        model = qr.PolynomialRatio(CASE.basis, **QUICK).fit(
+            events.features, solved.coefficients, solved.reference_weights
+        )
+        learned.append(model.predict_coefficients(test_events))
+    difference = np.sqrt(np.mean((learned[1] - learned[0]) ** 2, axis=0))
+    assert np.all(difference < 0.01 * np.maximum(learned[0].std(axis=0), 0.1))
+    error = solved.rounding_error(rounded)
+    found = solved.coefficients - CASE.basis.solve(points, weights).coefficients
+    share = np.sqrt(np.mean(found[:, 1:] ** 2) / np.mean(error[:, 1:] ** 2))
+    assert 0.4 < share < 1  # the stated error is that of the smallest mantissa, one half
+
+
+@pytest.mark.parametrize("method", ["regression", "sign-resolved"])
+def test_a_signed_reference_is_right_within_a_few_per_cent(method: Any) -> None:
+    """The first function of a reference with a fifth of negative weights: an error of a tenth would show."""
+    case = LatentAmplitudeCase(negative=0.6)
+    X = case.sample(4000, np.random.default_rng(2)).features
+    exact = case.exact_coefficients(X)[:, 1]
+    learned = _fitted(method, case, n=40_000, max_steps=800).predict_coefficients(X)[:, 1]
+    slope = float(learned @ exact / (exact @ exact))
+    assert slope == pytest.approx(1.0, abs=0.05)
+    assert np.sqrt(np.mean((learned - exact) ** 2)) < 0.09 * exact.std()

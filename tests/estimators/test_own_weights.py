@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.quick_ratios import quick_ratios
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators import RatioEstimator
 
 QUICK: dict[str, Any] = {
     "max_steps": 30, "batch_size": 256, "hidden_layers": (6,), "random_state": 0, "verbose": False, "device": "cpu",
 }  # fmt: skip
-RATIOS: dict[str, Callable[[], RatioEstimator]] = {
-    "direct": lambda: qr.DirectRatio(loss="lsif", **QUICK),
-    "mixture": lambda: qr.SignedMixtureRatio(**QUICK),
-    "resolved": lambda: qr.SignResolvedRatio(**QUICK),
-    "auto": lambda: qr.AutoRatio(
-        candidates={"a": qr.SignResolvedRatio(**QUICK), "b": qr.DirectRatio(loss="lsif", **QUICK)}, **QUICK
-    ),
-}
+RATIOS = quick_ratios(QUICK)
 # Thirty steps on a thousand events may fit badly; that is not what this file is about.
 pytestmark = pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")
 every_ratio = pytest.mark.parametrize("kind", RATIOS)
@@ -92,10 +84,10 @@ def test_fit_samples_is_a_fit_of_the_stacked_samples(kind: str) -> None:
 
 
 def test_fit_samples_takes_frames_and_dictionaries_with_weights() -> None:
-    expected = RATIOS["resolved"]().fit_samples(REFERENCE, TARGET)
+    expected = RATIOS["sign-resolved"]().fit_samples(REFERENCE, TARGET)
     frame = pd.DataFrame(REFERENCE.features, columns=["a", "b"])
     columns = {"a": TARGET.features[:, 0], "b": TARGET.features[:, 1]}
-    found = RATIOS["resolved"]().fit_samples(
+    found = RATIOS["sign-resolved"]().fit_samples(
         frame, columns, reference_weight=REFERENCE.weights, target_weight=TARGET.weights
     )
     assert np.array_equal(found.predict_ratio(POINTS), expected.predict_ratio(POINTS))
@@ -118,7 +110,7 @@ def test_fit_samples_takes_frames_and_dictionaries_with_weights() -> None:
 )  # fmt: skip
 def test_fit_samples_says_what_is_wrong(arguments: Any, options: Any, sentence: str) -> None:
     with pytest.raises(InvalidInputError, match=sentence):
-        RATIOS["resolved"]().fit_samples(*arguments, **options)
+        RATIOS["sign-resolved"]().fit_samples(*arguments, **options)
 
 
 def test_the_positive_reweighter_takes_the_weights_of_a_sample() -> None:
@@ -148,7 +140,7 @@ def test_the_positive_reweighter_refuses_events_without_weights() -> None:
 
 def test_the_reweighter_takes_the_weights_of_samples() -> None:
     arrays = (REFERENCE.features, TARGET.features, REFERENCE.weights, TARGET.weights)
-    expected = qr.Reweighter(RATIOS["resolved"](), n_folds=2).fit(*arrays)
-    found = qr.Reweighter(RATIOS["resolved"](), n_folds=2).fit(REFERENCE, TARGET)
+    expected = qr.Reweighter(RATIOS["sign-resolved"](), n_folds=2).fit(*arrays)
+    found = qr.Reweighter(RATIOS["sign-resolved"](), n_folds=2).fit(REFERENCE, TARGET)
     weights = expected.predict_weights(REFERENCE.features, REFERENCE.weights)
     assert np.array_equal(found.predict_weights(REFERENCE), weights)

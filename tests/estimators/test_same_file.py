@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.quick_ratios import quick_ratios
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError
+from quasiratio.registry import ESTIMATORS
 from quasiratio.workflows.fitted_model import load_ratio_model
 
 QUICK: dict[str, Any] = {
@@ -23,19 +26,24 @@ def fitted(kind: str, seed: int = 0) -> Any:
     rng = np.random.default_rng(0)
     y = np.arange(600) % 2
     X, w = rng.normal(size=(600, 1)) + 0.2 * y[:, None], rng.choice([1.0, -0.2], 600, p=[0.9, 0.1])
-    if kind == "positive":
-        return qr.PositiveReweighter(**QUICK, random_state=seed).fit(X, w)
-    if kind == "reweighter":
-        ratio = qr.SignedMixtureRatio(tune="all", **QUICK, random_state=seed)
-        return qr.Reweighter(ratio, n_folds=2).fit(X[y == 0], X[y == 1], w[y == 0], w[y == 1])
-    if kind == "auto":
-        candidates = {"a": qr.SignResolvedRatio(**QUICK), "b": qr.DirectRatio(loss="lsif", **QUICK)}
-        return qr.AutoRatio(candidates=candidates, **QUICK, random_state=seed).fit(X, y, w)
-    return qr.SignResolvedRatio(**QUICK, random_state=seed).fit(X, y, w)
+    options = {**QUICK, "random_state": seed}
+    if kind in ESTIMATORS.methods():
+        return quick_ratios(options)[kind]().fit(X, y, w)
+    coefficients = np.column_stack([np.ones(600), X[:, 0], X[:, 0] ** 2])
+    ratio = qr.SignedMixtureRatio(tune="all", **options)
+    others: dict[str, Callable[[], Any]] = {
+        "positive": lambda: qr.PositiveReweighter(**options).fit(X, w),
+        "reweighter": lambda: qr.Reweighter(ratio, n_folds=2).fit(X[y == 0], X[y == 1], w[y == 0], w[y == 1]),
+        "joint": lambda: qr.JointRatio(**options).fit(X, np.exp(X[:, 0])),
+        "polynomial": lambda: qr.PolynomialRatio(qr.PolynomialBasis(["a"], 2), **options).fit(
+            X, coefficients
+        ),
+    }
+    return others[kind]()
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::quasiratio.errors.QuasiratioWarning")
-KINDS = ["resolved", "reweighter", "positive", "auto"]
+KINDS = list(ESTIMATORS.built_in)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,12 +51,10 @@ def test_the_same_seed_gives_the_same_files(kind: str, tmp_path: Path) -> None:
     for name in ("one", "two"):
         model = fitted(kind)
         model.save(tmp_path / name)
-        if kind != "auto":
-            model.export_onnx(tmp_path / f"{name}.onnx")
+        model.export_onnx(tmp_path / f"{name}.onnx")
     for file in ("model.json", "weights.safetensors"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-    if kind != "auto":
-        assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
 
 
 def test_wall_clock_times_come_back_from_beside_the_model(tmp_path: Path) -> None:
@@ -63,7 +69,7 @@ def test_wall_clock_times_come_back_from_beside_the_model(tmp_path: Path) -> Non
     "content", [None, "", "{}", '{"model": "x", "seconds": {}}', "[" * 100_000, "\udcff"]
 )
 def test_a_model_without_its_times_is_the_same_model(tmp_path: Path, content: str | None) -> None:
-    model = fitted("resolved")
+    model = fitted("sign-resolved")
     model.save(tmp_path / "model")
     times = tmp_path / "model" / "times.json"
     if content is None:
@@ -77,13 +83,13 @@ def test_a_model_without_its_times_is_the_same_model(tmp_path: Path, content: st
 
 def test_times_of_another_model_are_not_taken(tmp_path: Path) -> None:
     for seed in (0, 1):
-        fitted("resolved", seed).save(tmp_path / str(seed))
+        fitted("sign-resolved", seed).save(tmp_path / str(seed))
     (tmp_path / "0" / "times.json").write_bytes((tmp_path / "1" / "times.json").read_bytes())
     assert np.all(np.isnan(qr.load(tmp_path / "0").history_.seconds))
 
 
 def test_a_model_is_replaced_if_that_is_asked_for_and_other_files_never(tmp_path: Path) -> None:
-    first, second = fitted("resolved", 0), fitted("resolved", 1)
+    first, second = fitted("sign-resolved", 0), fitted("sign-resolved", 1)
     first.save(tmp_path / "model")
     before = (tmp_path / "model" / "model.json").read_bytes()
     with pytest.raises(InvalidInputError, match="overwrite=True"):
@@ -100,7 +106,7 @@ def test_a_model_is_replaced_if_that_is_asked_for_and_other_files_never(tmp_path
 
 
 def test_a_model_that_is_replaced_meanwhile_keeps_its_own_notes(tmp_path: Path) -> None:
-    models = [fitted("resolved", seed) for seed in (0, 1)]
+    models = [fitted("sign-resolved", seed) for seed in (0, 1)]
     seeds = {str(model.seed_) for model in models}
     path, done = tmp_path / "model", threading.Event()
 

@@ -96,6 +96,37 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE points SET result = '{\"chi2\": 0.5}'",
+        "UPDATE points SET result = 'nonsense'",
+        "UPDATE points SET result = x'ff'",
+        "DELETE FROM points",
+        "UPDATE facts SET value = '[]'",
+        "UPDATE runs SET versions = 'x'",
+        "DROP TABLE points",
+        "DROP TABLE checksums",
+    ],
+)
+def test_a_store_that_was_edited_by_hand_is_one_sentence(tmp_path: Path, edit: str) -> None:
+    with opened(tmp_path) as store:
+        store.add("t", Row("a", {"chi2": 1.5}), seconds=0.1, seed=1)
+    connection = sqlite3.connect(tmp_path / "r.sqlite")
+    with connection:
+        connection.execute(edit)
+    connection.close()
+
+    def read() -> None:
+        with opened(tmp_path) as store:
+            store.rows()
+            store.records()
+
+    with pytest.raises(InvalidInputError) as raised:
+        read()
+    assert "\n" not in str(raised.value)
+
+
 def test_threads_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     store = opened(tmp_path)
 

@@ -135,6 +135,14 @@ def test_published_settings_have_the_methods_of_the_paper_unless_others_are_name
     assert "auto" in resolved_settings(STUDY, StudyOptions(preset="full"))["methods"]
 
 
+def test_published_settings_run() -> None:
+    settings = {**SETTINGS, "seeds": 1, "published_settings": True}
+    task = next(task for task in STUDY.tasks(settings) if task.key == "signed/seed-0/rosmm+rosmm_c+rosmm_r")
+    found = {row.key: row.values for row in STUDY.compute(dict(task.arguments))}
+    assert set(found) == set(task.rows)
+    assert [len(one) for one in found["signed/seed-0/rosmm_r"]["epochs"]] == [5, 2]
+
+
 def test_rows_say_how_many_epochs_were_trained_and_kept(rows) -> None:
     (fit, tuning) = next(row for row in rows if row.key == "signed/seed-1/rosmm_r").values["epochs"]
     assert len(fit) == 5  # the number of epochs, and one kept for each of four sub-ratios

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
+from tests.quick_ratios import quick_ratios
 
 import quasiratio as qr
 from quasiratio.distributions import signed_gaussian_case
@@ -25,13 +27,12 @@ SMALL: dict[str, Any] = {
     "verbose": False,
 }
 ESTIMATORS: dict[str, Callable[[], Any]] = {
-    "direct": lambda: qr.DirectRatio(loss="revert", **SMALL),
-    "mixture, tuned": lambda: qr.SignedMixtureRatio(tune="all", **SMALL),
-    "ensemble": lambda: qr.SignResolvedRatio(n_members=3, **SMALL),
+    **quick_ratios(
+        SMALL, direct={"loss": "revert"}, rosmm={"tune": "all"}, sign_resolved={"n_members": 3}, auto={}
+    ),
     "published schedule": lambda: qr.SignResolvedRatio(
         **SMALL | {"schedule": "constant", "epoch_size": 400, "patience": 2, "max_steps": 400}
     ),
-    "auto": lambda: qr.AutoRatio(**SMALL),
 }
 
 
@@ -119,6 +120,32 @@ def test_a_damaged_state_is_refused_with_a_sentence(data: Any, tmp_path: Path) -
     path = max(tmp_path.iterdir())
     path.write_bytes(path.read_bytes()[:100])
     with resumable(tmp_path, "key"), pytest.raises(InvalidInputError, match="fit from the start"):
+        _fitted(ESTIMATORS["direct"], data)
+
+
+def test_a_state_that_was_edited_by_hand_fails_its_checksum(data: Any, tmp_path: Path) -> None:
+    with resumable(tmp_path, "key"):
+        _fitted(ESTIMATORS["direct"], data)
+    path = max(tmp_path.iterdir())
+    with safetensors.safe_open(path, framework="pt") as file:
+        facts = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    name = next(name for name, tensor in tensors.items() if tensor.is_floating_point() and tensor.numel())
+    edited = tensors | {name: tensors[name] + 1.0}
+    for changed, metadata in (
+        (edited, facts),
+        (tensors, facts | {"tree": facts["tree"].replace("pairs", "pears", 1)}),
+        (tensors, facts | {"sha256": "0" * 64}),
+        (tensors, {fact: text for fact, text in facts.items() if fact != "sha256"}),
+    ):
+        safetensors.torch.save_file(changed, path, metadata=metadata)
+        with (
+            resumable(tmp_path, "key"),
+            pytest.raises(InvalidInputError, match="delete it and fit from the start"),
+        ):
+            _fitted(ESTIMATORS["direct"], data)
+    safetensors.torch.save_file(tensors, path, metadata=facts)
+    with resumable(tmp_path, "key"):
         _fitted(ESTIMATORS["direct"], data)
 
 

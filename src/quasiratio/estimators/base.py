@@ -28,7 +28,7 @@ from quasiratio.estimators.densities import (
 )
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
-from quasiratio.estimators.fitting import usable_device
+from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
@@ -126,6 +126,7 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         """Return what `check_ratio` should know of the fit beside its ratios."""
         return {}
 
+    @with_own_threads
     def fit(
         self,
         X: Any,  # noqa: ANN401 - arrays and frames; scikit-learn's name

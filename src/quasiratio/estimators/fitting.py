@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
+from quasiratio.networks.threads import network_threads
 from quasiratio.progress import training_progress
 from quasiratio.training import (
     Batch,
@@ -25,7 +27,6 @@ from quasiratio.training import (
     normalized_per_group,
     train,
 )
-from quasiratio.training.threads import training_threads
 from quasiratio.wording import shortened
 
 if TYPE_CHECKING:
@@ -34,8 +35,12 @@ if TYPE_CHECKING:
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
-__all__ = ["Fit", "available_device", "usable_device"]
+__all__ = ["MOST_THREADS", "Fit", "available_device", "usable_device", "with_own_threads"]
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+MOST_THREADS = 1024
+"""Many more end the process."""
 _DEVICE_KINDS = ("cpu", "cuda", "mps", "xpu")
 
 
@@ -78,6 +83,26 @@ def available_device(name: str) -> torch.device:
         return usable_device(name)
     except InvalidInputError:
         return torch.device("cpu")
+
+
+def with_own_threads(fit: _Method) -> _Method:
+    """Keep all that a `fit` does, tests of signs and checks among it, to the threads that its estimator was given.
+
+    Args:
+        fit: A method of an estimator with `n_threads`.
+    """
+
+    @functools.wraps(fit)
+    def limited(estimator: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - those of the method
+        given = estimator.n_threads
+        if (
+            not isinstance(given, int) or not 0 < given <= MOST_THREADS
+        ):  # left out, or refused by `fit` itself
+            return fit(estimator, *args, **options)
+        with network_threads(given):
+            return fit(estimator, *args, **options)
+
+    return cast("_Method", limited)
 
 
 @dataclass
@@ -215,7 +240,7 @@ class Fit:
         held_out = self._validation_batch(validation, n_held_out)
         n_rows = settings.batch_size * (self.n_members * len(training))
         with (
-            training_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
+            network_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
             training_progress(objective.name, verbose=self.verbose) as progress,
         ):
             return train(

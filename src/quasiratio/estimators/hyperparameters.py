@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.fitting import Fit, usable_device
+from quasiratio.estimators.fitting import MOST_THREADS, Fit, usable_device
 from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator, StoredParts
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.losses.loss_document import UserLosses
@@ -35,7 +35,6 @@ __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
 _DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
-_MOST_THREADS = 1024  # many more end the process
 
 
 class Widths(Document):
@@ -222,8 +221,8 @@ class NetworkEstimator(PersistentEstimator):
             if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
                 raise InvalidInputError(msg)
-        if self.n_threads is not None and self.n_threads > _MOST_THREADS:
-            msg = f"Got n_threads = {self.n_threads}; expected at most {_MOST_THREADS}."
+        if self.n_threads is not None and self.n_threads > MOST_THREADS:
+            msg = f"Got n_threads = {self.n_threads}; expected at most {MOST_THREADS}."
             raise InvalidInputError(msg)
         if not _are_widths(self.hidden_layers):
             msg = f"Got hidden_layers = {self.hidden_layers!r}; expected a sequence of widths, such as (64, 64)."

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fitting import with_own_threads
 from quasiratio.estimators.mined import MinedEstimator, MinedParameters
 from quasiratio.estimators.training_data import checked_features
 from quasiratio.model_files.document import Document
@@ -62,6 +63,7 @@ class JointRatio(MinedEstimator):
 
     parameters_type: ClassVar[type[Document]] = JointParameters
 
+    @with_own_threads
     def fit(self, X: Any, joint_ratio: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from reference events.
 

@@ -71,8 +71,9 @@ class DensityTest:
             f"in the {self.tail:.0%} of its {self.n_events} events where negative weights are most frequent, the sum "
             f"of weights over |w| is {self.asymmetry:+.3f} ± {self.error:.3f}"
         )
-        if self.sign != "undecided":
+        if self.sign == "negative":
             return where
+        # What is called positive is so where the test can see; how far that is belongs to the answer.
         return (
             f"{where}; a negative density is seen from {-NEGATIVE_SIGMAS * self.error:.2f} on, half of that needs four "
             "times the events"
@@ -213,10 +214,11 @@ def _sign_classifier(
 def _log_odds(model: SignResolvedModel, features: FeatureMatrix) -> FloatArray:
     device = model.scaling.mean.device
     found = np.empty(len(features))
-    for start in range(0, len(features), _CHUNK_ROWS):
-        chunk = model.scaling.taken(features[start : start + _CHUNK_ROWS], device)
-        logits = model.outputs(model.scaling(chunk))[0]
-        found[start : start + _CHUNK_ROWS] = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
+    with model.network.threads(len(features)):
+        for start in range(0, len(features), _CHUNK_ROWS):
+            chunk = model.scaling.taken(features[start : start + _CHUNK_ROWS], device)
+            logits = model.outputs(model.scaling(chunk))[0]
+            found[start : start + _CHUNK_ROWS] = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
     return found
 
 

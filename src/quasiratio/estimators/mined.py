@@ -42,10 +42,11 @@ from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument
 
-__all__ = ["MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_groups"]
+__all__ = ["CHECK_SHARE", "MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_groups"]
 
 FloatArray = npt.NDArray[np.float64]
-_CHECK_SHARE = 0.5
+CHECK_SHARE = 0.5
+"""Events that check a fit, over those that validate it."""
 _MOST_LONG_EVENTS = 100_000
 _SHOWN = 5
 
@@ -150,7 +151,7 @@ class MinedEstimator(NetworkEstimator):
         events = MinedEvents(features, np.zeros(len(features), dtype=bool), weights, coefficients)
         fraction = self.held_out_fraction(len(events))
         groups = (weights < 0).astype(np.int64)
-        parts = split_groups(groups, (fraction, _CHECK_SHARE * fraction), np.random.default_rng(self.seed_))
+        parts = split_groups(groups, (fraction, CHECK_SHARE * fraction), np.random.default_rng(self.seed_))
         training, held_out, aside = (events.select(part) for part in parts)
         WeightedSample(np.zeros(len(training)), training.weights).require_positive_sum("training reference")
         self.means_, self.means_covariance_ = _weighted_means(coefficients, weights)

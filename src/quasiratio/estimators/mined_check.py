@@ -17,7 +17,7 @@ from pydantic import Field
 from quasiratio.estimators.fit_check import Status, one_event_decides
 from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 
-__all__ = ["MinedCheck", "MinedCheckDocument", "check_mined"]
+__all__ = ["MinedCheck", "MinedCheckDocument", "check_mined", "check_points"]
 
 FloatArray = npt.NDArray[np.float64]
 _FEWEST_EVENTS = 50
@@ -44,7 +44,8 @@ class MinedCheck:
         status: `"good"`, `"failed"`, or `"unknown"` where too few events were left to tell.
         n_events: Events that checked it.
         explained: Per term, the share of the variance of $c_k$ that the function explains; NaN for constant terms. Below one also
-            where the function is exact, because $c_k$ depends on what is not seen.
+            where the function is exact, because $c_k$ depends on what is not seen. After `fit_points` per sample, the risk gained
+            over a constant in units of what the exact function would gain with the same spread.
         explained_error: Its statistical error.
         largest_share: Largest share of one event in $\sum |w f_k|$, over all terms.
         peak_fraction: Share of the training after which its best state was reached.
@@ -159,6 +160,77 @@ def check_mined(
         tuple(explained),
         tuple(errors),
         max(shares, default=float("nan")),
+        peak_fraction,
+        tuple(reasons),
+    )
+
+
+def check_points(
+    learned: FloatArray,
+    numbers: npt.NDArray[np.int64],
+    weights: FloatArray,
+    scales: FloatArray,
+    totals: FloatArray,
+    *,
+    peak_fraction: float = 1.0,
+) -> MinedCheck:
+    r"""Compare functions with samples kept aside, by the risk of LSIF against that of a constant.
+
+    For sample $s$ the risk $\frac12 E_\mathrm{ref}[f^2] - E_s[f]$ needs no coefficients of events; the exact function $f$ gains
+    $\frac12 E_\mathrm{ref}[(f - t)^2]$ over the constant $t$, its mean.
+
+    Args:
+        learned: `(n, n_samples)` ratio of each sample to the reference, at events of all samples.
+        numbers: Number of the sample of each event, zero for the reference.
+        weights: Signed weights.
+        scales: Per sample, reference first, by what sums over these events stand for all of them.
+        totals: Sum of weights of each sample, reference first, over all events.
+        peak_fraction: Share of the training after which its best state was reached.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> x, numbers = rng.normal(np.repeat([0.0, 0.5], 2000)), np.repeat([0, 1], 2000)
+        >>> ratio, one = np.exp(0.5 * x - 0.125)[:, None], np.ones(2)
+        >>> check_points(ratio, numbers, np.ones(4000), one, 2000 * one).status
+        'good'
+        >>> check_points(1 / ratio, numbers, np.ones(4000), one, 2000 * one).status
+        'failed'
+    """
+    n_fewest = int(np.bincount(numbers, minlength=len(totals)).min())
+    if n_fewest < _FEWEST_EVENTS:
+        return MinedCheck(
+            "unknown", len(weights), reasons=(f"only {n_fewest} events of a sample were kept aside.",)
+        )
+    shares = weights * scales[numbers] / totals[0]
+    is_reference = numbers == 0
+    explained, errors, worse, largest = [], [], [], []
+    for number in range(1, len(totals)):
+        f, constant = learned[:, number - 1], totals[number] / totals[0]
+        used = is_reference | (numbers == number)
+        gain = np.where(is_reference, 0.5 * (constant**2 - f**2), f - constant) * shares
+        value, error = float(gain[used].sum()), float(np.sqrt(np.square(gain[used]).sum()))
+        possible = 0.5 * float(shares[is_reference] @ np.square(f[is_reference] - constant))
+        explained.append(value / possible if possible > 0 else float("nan"))
+        errors.append(error / possible if possible > 0 else float("nan"))
+        if value < -_WORSE_ERRORS * error:
+            worse.append(f"sample {number}")
+        carried = np.abs(shares * f)[is_reference]
+        if carried.sum() > 0:
+            share = carried / carried.sum()
+            largest.append(float(share.max()))
+            if one_event_decides(share, np.abs(shares[is_reference]) / np.abs(shares[is_reference]).sum()):
+                worse.append(f"sample {number} (one event carries {share.max():.0%})")
+    reasons = []
+    if worse:
+        reasons.append(
+            f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
+        )
+    return MinedCheck(
+        "failed" if worse else "good",
+        len(weights),
+        tuple(explained),
+        tuple(errors),
+        max(largest, default=float("nan")),
         peak_fraction,
         tuple(reasons),
     )

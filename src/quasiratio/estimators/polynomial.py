@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -23,10 +24,18 @@ from pydantic import Field, model_validator
 from sklearn.utils.validation import check_is_fitted
 
 from quasiratio.basis import PolynomialBasis
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators.fingerprint import DataFingerprint, data_fingerprint
-from quasiratio.estimators.mined import MinedDocument, MinedEstimator, MinedParameters, Rate, split_groups
-from quasiratio.estimators.mined_check import MinedCheck
+from quasiratio.estimators.fitting import with_own_threads
+from quasiratio.estimators.mined import (
+    CHECK_SHARE,
+    MinedDocument,
+    MinedEstimator,
+    MinedParameters,
+    Rate,
+    split_groups,
+)
+from quasiratio.estimators.mined_check import MinedCheck, check_points
 from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
 from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
@@ -119,6 +128,7 @@ class PolynomialRatio(MinedEstimator):
     parameters_type: ClassVar[type[Document]] = PolynomialParameters
     fitted_type: ClassVar[type[FittedDocument]] = PolynomialDocument
 
+    @with_own_threads
     def fit(self, X: Any, coefficients: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn from reference events that bring their coefficients.
 
@@ -213,8 +223,8 @@ class PolynomialRatio(MinedEstimator):
         events = MinedEvents(features, numbers > 0, weights, numbers[:, None].astype(np.float64))
         fraction = self.held_out_fraction(len(events))
         rng = np.random.default_rng(self.seed_)
-        parts = split_groups(2 * numbers + (weights < 0), (fraction,), rng)
-        training, held_out = (events.select(part) for part in parts)
+        parts = split_groups(2 * numbers + (weights < 0), (fraction, CHECK_SHARE * fraction), rng)
+        training, held_out, aside = (events.select(part) for part in parts)
         problem = points_problem(
             method, training, all_samples, terms, is_positive=self.reference_density == "positive"
         )
@@ -222,14 +232,17 @@ class PolynomialRatio(MinedEstimator):
         self.means_, self.means_covariance_ = rates_of_samples(all_samples, terms)
         is_reference = numbers == 0
         self.calibrate(features[is_reference], np.empty(0), weights[is_reference])
-        self.fit_check_: MinedCheck = MinedCheck(
-            "unknown",
-            0,
+        counts = [np.bincount(n, minlength=len(all_samples)) for n in (numbers, numbers[parts[2]])]
+        self.fit_check_: MinedCheck = check_points(
+            self.model_.predict(aside.features).coefficients @ np.asarray(mixing, dtype=np.float64).T,
+            numbers[parts[2]],
+            aside.weights,
+            counts[0] / np.maximum(counts[1], 1),
+            np.array([sample.sum_of_weights for sample in all_samples]),
             peak_fraction=self.history_.peak_fraction,
-            reasons=(
-                "events of separate samples carry no coefficients to compare with; look at the closure of each sample.",
-            ),
         )
+        if self.fit_check_.status == "failed":
+            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=2)
         return self
 
     def predict_coefficients(self, X: Any) -> FloatArray:  # noqa: ANN401

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning
 from quasiratio.estimators.fingerprint import data_fingerprint
-from quasiratio.estimators.fitting import Fit, available_device
+from quasiratio.estimators.fitting import Fit, available_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
@@ -135,6 +135,7 @@ class PositiveReweighter(NetworkEstimator):
     fitted_type: ClassVar[type[FittedDocument]] = PositiveDocument
     onnx_result: ClassVar[Literal["ratio", "weight_factor"]] = "weight_factor"
 
+    @with_own_threads
     def fit(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Self:  # noqa: ANN401
         """Learn where weights are positive, from one signed sample with a positive sum.
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import Document, Measured, measured_document, measured_numbers
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import percent
 
 __all__ = ["N_REPORT_BINS", "PositiveReport", "PositiveReportDocument", "training_variance"]
 
@@ -92,10 +93,10 @@ class PositiveReport:
 
     def __str__(self) -> str:
         return (
-            f"negative weights {self.negative_fraction_before:.2%} -> {self.negative_fraction_after:.2%}, "
+            f"negative weights {percent(self.negative_fraction_before)} -> {percent(self.negative_fraction_after)}, "
             f"effective size {self.effective_size_before:.6g} -> {self.effective_size_after:.6g}: "
-            f"{self.gain_sentence}; negative density over {self.negative_density_fraction:.2%} of |w|, "
-            f"flattened to zero over {self.flattened_fraction:.2%}"
+            f"{self.gain_sentence}; negative density over {percent(self.negative_density_fraction)} of |w|, "
+            f"flattened to zero over {percent(self.flattened_fraction)}"
         )
 
     def document(self) -> PositiveReportDocument:

@@ -41,7 +41,9 @@ def recommend_method(
     """Choose a method by the signs of the weights.
 
     Without negative weights the ordinary classifier has a bounded risk. With them the sign-resolved
-    classifier has one whatever the signs of the densities, which is why nothing needs to be known about them.
+    classifier has one whatever the signs of the densities, which is why nothing needs to be known about them. It also has the
+    smallest errors of all methods on every benchmark with negative weights: both toys, six dimensions, signed jets with equal and
+    with different shares, from 10,000 events per class to 2,000,000. A test reads the stored rows and holds it to that.
 
     Args:
         reference: Diagnostics of the reference's weights.
@@ -61,7 +63,10 @@ def recommend_method(
         reason = "no weight is negative, so that the risk of the ordinary classifier is bounded below"
         return Recommendation("direct", "bce", reason, cautions)
     which = " and ".join(f"{percent(fraction)} of the {role}'s" for role, fraction in signed.items())
-    reason = f"{which} weights are negative, and its risk is bounded below whatever the signs of weights and densities"
+    reason = (
+        f"{which} weights are negative; its risk is bounded below whatever the signs of weights and densities, and it has the "
+        "smallest errors on the benchmarks with negative weights"
+    )
     return Recommendation("sign-resolved", None, reason, cautions)
 
 

@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks.activations import activate, activation_shares
+from quasiratio.networks.threads import network_threads
 from quasiratio.wording import shortened
 
 __all__ = ["StackedMlp", "default_hidden_layers", "narrow_product"]
@@ -117,6 +119,11 @@ class StackedMlp(nn.Module):
             else:
                 hidden = narrow_product(hidden, weight) + bias
         return hidden
+
+    def threads(self, n_events: int) -> AbstractContextManager[None]:
+        """Return a block in which so many events, all in all, are evaluated with the threads that they are worth."""
+        width = max(weight.shape[2] for weight in self.weights)
+        return network_threads(None, n_events * self.n_networks, width)
 
 
 def narrow_product(hidden: Tensor, weight: Tensor) -> Tensor:

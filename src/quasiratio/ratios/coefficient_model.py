@@ -217,12 +217,13 @@ class CoefficientModel(nn.Module, ABC):
         of_members = np.empty((self.n_members if members else 0, n_events, self.n_terms))
         networks = DoubleNetworks(self.scaling, self.network)
         size = math.ceil(_CHUNK_ROWS / self.n_members)
-        for start in range(0, n_events, size):
-            rows = slice(start, start + size)
-            outputs = networks.outputs(self.scaling.taken(features[rows], self.offset.device))
-            coefficients[rows] = self._completed(self.combined_functions(outputs)).cpu().numpy()
-            if members:
-                of_members[:, rows] = self._completed(self.member_functions(outputs)).cpu().numpy()
+        with self.network.threads(n_events):
+            for start in range(0, n_events, size):
+                rows = slice(start, start + size)
+                outputs = networks.outputs(self.scaling.taken(features[rows], self.offset.device))
+                coefficients[rows] = self._completed(self.combined_functions(outputs)).cpu().numpy()
+                if members:
+                    of_members[:, rows] = self._completed(self.member_functions(outputs)).cpu().numpy()
         return CoefficientPredictions(coefficients, of_members)
 
     @torch.inference_mode()

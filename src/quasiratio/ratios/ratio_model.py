@@ -232,16 +232,17 @@ class RatioModel(nn.Module, ABC):
         device = self.scaling.mean.device
         exact = DoubleNetworks(self.scaling, self.network)
         size = math.ceil(_CHUNK_ROWS / self.network.n_networks)
-        for start in range(0, n_events, size):
-            chunk = self.scaling.taken(features[start : start + size], device)
-            outputs = self.outputs(self.scaling(chunk)).double()
-            values = self._refined(self._combined, outputs, chunk, exact)
-            ratio[start : start + size] = values.ratio[0].cpu().numpy()
-            if values.nonpositive_reference is not None:
-                n_nonpositive += int(values.nonpositive_reference.sum())
-            if members:
-                rows = self._refined(self._single, outputs, chunk, exact).ratio
-                member_ratios[:, start : start + size] = rows.cpu().numpy()
+        with self.network.threads(n_events):
+            for start in range(0, n_events, size):
+                chunk = self.scaling.taken(features[start : start + size], device)
+                outputs = self.outputs(self.scaling(chunk)).double()
+                values = self._refined(self._combined, outputs, chunk, exact)
+                ratio[start : start + size] = values.ratio[0].cpu().numpy()
+                if values.nonpositive_reference is not None:
+                    n_nonpositive += int(values.nonpositive_reference.sum())
+                if members:
+                    rows = self._refined(self._single, outputs, chunk, exact).ratio
+                    member_ratios[:, start : start + size] = rows.cpu().numpy()
         return RatioPredictions(ratio, member_ratios, n_nonpositive)
 
     def _refined(

@@ -23,7 +23,7 @@ from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
-from quasiratio.wording import feature_line
+from quasiratio.wording import feature_line, percent
 from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
@@ -174,7 +174,7 @@ def fit_files(
         sample.require_positive_sum(role)
         say(
             f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
-            f"{sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+            f"{sample.sum_of_weights:.6g}, {percent(sample.negative_fraction)} negative"
         )
     notes = _notes(method, files, tables, samples).model_copy(
         update={**feature_notes(chosen, tables[0]), "labels": labels}

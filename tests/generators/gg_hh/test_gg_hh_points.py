@@ -13,6 +13,7 @@ from quasiratio.cli.main import app
 from quasiratio.errors import InvalidInputError
 from quasiratio.generators.gg_hh import PAPER_POINT, generate, weight_points
 from quasiratio.generators.gg_hh.couplings import PAPER_WILSON_COEFFICIENTS
+from quasiratio.generators.gg_hh.production import PARTON_FEATURES
 from quasiratio.workflows import read_eft_sample
 
 POINTS = [{}, {"C_H": 3.0}, {"C_H": -3.0}, {"C_uH": 3.0}, {"C_uH": -3.0}, {"C_H": 3.0, "C_uH": 3.0}]
@@ -69,3 +70,23 @@ def test_the_command_writes_what_eft_reads(tmp_path: Path) -> None:
     sample = read_eft_sample(out, pattern="rwgt*")
     assert sample.basis.parameters == ("C_H", "C_uH")
     assert sample.coefficients.shape == (500, 6)
+    model = tmp_path / "model"
+    fitted = CliRunner().invoke(
+        app, ["eft", "fit", str(out), "--pattern", "rwgt*", "--steps", "5", "-o", str(model), "-q"]
+    )
+    assert fitted.exit_code == 0, fitted.output
+    ranges = qr.load(model, expected=qr.PolynomialRatio).fingerprint_.ranges
+    assert set(ranges) == set(PARTON_FEATURES)  # and no weight
+
+
+@pytest.mark.parametrize("photons", [True, False])
+def test_weights_at_particle_level_are_those_of_the_hard_process(photons: bool) -> None:
+    """With photon radiation and without; the muons know the mass of the pair where there is none."""
+    pytest.importorskip("pythia8mc")
+    columns = generate("sm", 60, 3, points=weight_points(POINTS), photons=photons).columns
+    weights = np.column_stack([columns[point.column] for point in weight_points(POINTS)])
+    solved = qr.PolynomialBasis(["C_H", "C_uH"]).solve(POINTS, weights)
+    np.testing.assert_allclose(solved.coefficients[:, 0], 1.0)
+    assert np.ptp(solved.coefficients[:, 1]) > 0.01
+    near = np.abs(columns["m_hh"] / columns["truth_m_hh"] - 1.0) < 0.01
+    assert bool(near.mean() > 0.95) is not photons

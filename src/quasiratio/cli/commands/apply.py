@@ -25,6 +25,7 @@ from quasiratio.cli.options import (
 from quasiratio.cli.terminal import Printer, seen_line
 from quasiratio.progress import event_progress
 from quasiratio.registry import load_plugins
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.workflows import AppliedFiles
@@ -124,7 +125,7 @@ def _print(printer: Printer, done: AppliedFiles) -> None:
     pairs = [done.before.as_dict(), done.after.as_dict()]
     rows = [
         ["sum of weights", *(f"{sums['sum_of_weights']:.6g}" for sums in pairs)],
-        ["negative weights", *(f"{sums['negative_fraction']:.2%}" for sums in pairs)],
+        ["negative weights", *(percent(sums["negative_fraction"]) for sums in pairs)],
         ["effective size", *(f"{sums['effective_size']:.6g}" for sums in pairs)],
     ]
     printer.table("", [f"{done.n_events} events, weight {done.weight or '1'}", "before", "after"], rows)

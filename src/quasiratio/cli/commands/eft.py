@@ -12,6 +12,7 @@ import typer
 from quasiratio.cli.options import Features, Json, Quiet, Selection, Tree, split_files, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.workflows.eft_closure import EftClosure
@@ -206,8 +207,8 @@ def _print(printer: Printer, found: InspectedEft) -> None:
             ", ".join(f"{name} = {value:g}" for name, value in point.theta.items()),
             f"{point.rate:.5g}",
             f"{point.effective_size:.6g}",
-            f"{point.negative_fraction:.2%}",
-            f"{point.largest_share:.2%}",
+            percent(point.negative_fraction),
+            percent(point.largest_share),
         ]
         for point in found.points
     ]

@@ -28,6 +28,7 @@ from quasiratio.cli.options import (
 from quasiratio.cli.terminal import Printer, repeat_command, seen_line
 from quasiratio.errors import InvalidInputError
 from quasiratio.registry import load_plugins
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.report.evaluation import Evaluation
@@ -205,8 +206,8 @@ def _print(printer: Printer, result: Evaluation) -> None:
             ),
             f"{after.n_dof}",
             f"{after.p_value:.2g}",
-            f"{before.size:.2%}",
-            f"{after.size:.2%}",
+            percent(before.size),
+            percent(after.size),
             after.judgement,
         ]
         for before, after in pairs

@@ -323,6 +323,12 @@ def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimat
     report = getattr(part, "report_", None)
     if report is not None:
         return str(report).splitlines()
-    loss = float(np.nanmean(part.history_.kept_loss))
+    losses = part.history_.kept_loss
+    losses = losses[np.isfinite(losses)]
+    told = (
+        f"validation loss {losses.mean():.5f} of the state that was kept"
+        if len(losses)
+        else "of which none was better"
+    )
     trials = "" if getattr(part, "trials_", None) is None else f"{part.trials_} "
-    return [f"{trials}{part.history_.n_steps} steps, validation loss {loss:.5f} of the state that was kept."]
+    return [f"{trials}{part.history_.n_steps} steps, {told}."]

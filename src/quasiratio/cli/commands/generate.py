@@ -15,6 +15,7 @@ from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
 from quasiratio.outputs import output_file
 from quasiratio.progress import progress_display
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -134,7 +135,7 @@ def _report(printer: Printer, generated: GeneratedSample, output: Path) -> None:
     facts = generated.metadata
     printer.line(
         f"{output}: {len(generated)} of {facts['n_generated']} generated events, "
-        f"{float((generated.columns['weight'] < 0).mean()):.1%} with negative weight."
+        f"{percent(float((generated.columns['weight'] < 0).mean()), digits=1)} with negative weight."
     )
     printer.line(
         f"Cross-section {facts['cross_section_fb']:.4g} fb, "

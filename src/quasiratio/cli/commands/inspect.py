@@ -19,7 +19,7 @@ from quasiratio.cli.options import (
     split_list,
 )
 from quasiratio.cli.terminal import Printer, in_options
-from quasiratio.wording import feature_line
+from quasiratio.wording import feature_line, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,14 +94,14 @@ def _sample_rows(samples: Sequence[SampleInspection]) -> list[list[str]]:
     rows: dict[str, list[str]] = {
         "events": [f"{s.weights.n_events}" for s in samples],
         "sum of weights": [f"{s.weights.sum_of_weights:.6g}" for s in samples],
-        "negative weights": [f"{s.weights.negative_fraction:.2%}" for s in samples],
+        "negative weights": [percent(s.weights.negative_fraction) for s in samples],
         "effective size": [
             f"{s.weights.effective_size:.6g} ({s.weights.effective_size / s.weights.n_events:.1%})"
             for s in samples
         ],
         "c (positive over whole)": [f"{s.weights.mixture_coefficient:.5g}" for s in samples],
         "E[W^2 - W]": [f"{s.weights.weight_variance:.4g}" for s in samples],
-        "largest share of |w|": [f"{s.weights.largest_share:.2%}" for s in samples],
+        "largest share of |w|": [percent(s.weights.largest_share) for s in samples],
         "repeated events": [f"{s.n_duplicates}" for s in samples],
     }
     return [[name, *cells] for name, cells in rows.items()]
@@ -113,8 +113,8 @@ def _overlap_row(feature: Any) -> list[str]:  # noqa: ANN401 - a FeatureOverlap
         " .. ".join(_range(feature.reference_range)),
         " .. ".join(_range(feature.target_range)),
         f"{feature.distance:.4f}",
-        f"{feature.overlap:.2%}",
-        f"{feature.outside:.2%}",
+        percent(feature.overlap),
+        percent(feature.outside),
     ]
 
 

@@ -10,10 +10,12 @@ import typer
 from quasiratio.cli.options import Json, Plugins, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.registry import load_plugins
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
     from quasiratio.estimators.persistent import ModelFileDocument
+    from quasiratio.workflows.fitted_model import SampleNotes
 
 __all__ = ["models_app"]
 
@@ -66,8 +68,8 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
     for role, sample in (("Reference", notes.reference), ("Target", notes.target)):
         if sample.files:
             printer.line(
-                f"{role}: {sample.n_events} events of {', '.join(sample.files)}, weight {sample.weight or '1'}, "
-                f"sum {sample.sum_of_weights:.6g}, {sample.negative_fraction:.2%} negative"
+                f"{role}: {sample.n_events} events of {', '.join(sample.files)}, weight {sample.weight or '1'}"
+                + _sums(sample)
             )
     if notes.selection:
         printer.line(f"Selection: {notes.selection}")
@@ -75,6 +77,16 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
         printer.line(f"{name}: {value}")
     printer.line(f"Events: {fingerprint['n_events']}, SHA-256 {fingerprint['sha256']}")
     printer.line("Versions: " + ", ".join(f"{name} {number}" for name, number in plain["versions"].items()))
+
+
+def _sums(sample: SampleNotes) -> str:
+    """Say what was noted of the weights; notes may be of somebody else."""
+    known = []
+    if sample.sum_of_weights is not None:
+        known.append(f", sum {sample.sum_of_weights:.6g}")
+    if sample.negative_fraction is not None:
+        known.append(f", {percent(sample.negative_fraction)} negative")
+    return "".join(known)
 
 
 def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator

@@ -22,6 +22,7 @@ from quasiratio.cli.options import (
 from quasiratio.cli.terminal import Printer
 from quasiratio.errors import InvalidInputError
 from quasiratio.progress import event_progress, progress_lines
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.workflows import PositiveFiles
@@ -130,8 +131,8 @@ def _print(printer: Printer, done: PositiveFiles, members_option: str) -> None:
     rows = [
         [
             "negative weights",
-            f"{report.negative_fraction_before:.2%}",
-            f"{report.negative_fraction_after:.2%}",
+            percent(report.negative_fraction_before),
+            percent(report.negative_fraction_after),
         ],
         ["effective size", f"{report.effective_size_before:.6g}", f"{report.effective_size_after:.6g}"],
     ]
@@ -142,8 +143,8 @@ def _print(printer: Printer, done: PositiveFiles, members_option: str) -> None:
     printer.table("", ["", "before", "after"], rows)
     sentence = report.gain_sentence
     printer.line(
-        f"{sentence[0].upper()}{sentence[1:]}; negative density over {report.negative_density_fraction:.2%} of the "
-        f"absolute weight, flattened to zero over {report.flattened_fraction:.2%}"
+        f"{sentence[0].upper()}{sentence[1:]}; negative density over {percent(report.negative_density_fraction)} of the "
+        f"absolute weight, flattened to zero over {percent(report.flattened_fraction)}"
     )
     if math.isnan(report.effective_size_with_training):
         printer.line(f"{members_option} 8 would know the error of the training.")

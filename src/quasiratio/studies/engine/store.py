@@ -131,6 +131,10 @@ class ResultStore:
             found = execute("SELECT key, result FROM points ORDER BY key").fetchall()
             known = dict(execute("SELECT key, sha256 FROM checksums"))
             has_checksums = execute("SELECT 1 FROM facts WHERE name = 'checksums'").fetchone() is not None
+        missing = sorted(map(str, known.keys() - {key for key, _ in found}))
+        if missing:
+            problem = f"its row {shortened(missing[0])!r} was removed"
+            raise self._damaged(problem)
         for key, values in found:  # rows of older versions have none
             if (key in known or has_checksums) and known.get(key) != _checksum(key, values):
                 problem = f"its row {shortened(str(key))!r} has a wrong checksum"
