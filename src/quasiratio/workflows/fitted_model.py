@@ -67,7 +67,7 @@ def fit_notes(notes: dict[str, Any], path: str) -> FitNotes:
     try:
         return FitNotes.model_validate(notes.get(NOTES_KEY, {}))
     except ValidationError as error:
-        msg = f"Got the model {path!r}, whose notes of the fit cannot be read; expected those that 'fit' wrote. Fit again."
+        msg = f"Got the model {path!r}, whose notes of the fit cannot be read; expected those that `fit_files` wrote. Fit again."
         raise InvalidInputError(msg) from error
 
 
