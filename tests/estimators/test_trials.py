@@ -92,3 +92,28 @@ def test_settings_of_five_million_events_per_class() -> None:
     assert 0.02 < settings.weight_decay < 0.06
     assert 0.01 < model.held_out_fraction(10_000_000) < 0.03
     assert 2 <= len(model.layer_widths(10_000_000)) <= 4
+
+
+@pytest.mark.parametrize(("given", "share"), [({}, 1 / 3), ({"weight_decay": 0.2}, 1.0)])
+def test_members_of_an_ensemble_have_a_third_of_the_decay(given: dict[str, float], share: float) -> None:
+    """But what was given is given: decays of the trainings with all members, with trials and without."""
+    trained: list[tuple[int, float]] = []
+
+    class Spy(qr.SignResolvedRatio):
+        def train_model(self, fit: Fit, floors: Any) -> Any:
+            def train_once(one: Fit) -> Trained:
+                trained.append((one.n_members, one.settings.weight_decay / fit.settings.weight_decay))
+                return Trained(None, None, torch.zeros(100))  # type: ignore[arg-type]
+
+            for prepared in (fit, fit.with_settings(fit.settings)):
+                _, report = best_of_trials(prepared, train_once)
+                assert report.member_decay == pytest.approx(share)
+                decay = share * report.trials[report.chosen].weight_decay
+                assert f"weight decay {decay:.2g}" in str(report)
+            return super().train_model(fit, floors)
+
+    rng = np.random.default_rng(0)
+    Spy(n_members=2, **given, **QUICK).fit(rng.normal(size=(400, 1)), np.repeat([0, 1], 200))
+    of_all = [decay for n_members, decay in trained if n_members == 2]
+    assert of_all == pytest.approx([share, share])
+    assert trained[0] == (1, 1.0)

@@ -22,6 +22,7 @@ from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recogn
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingSettings
 from quasiratio.training.standard import (
+    STANDARD_MEMBER_DECAY,
     standard_batch_size,
     standard_passes,
     standard_validation_fraction,
@@ -125,7 +126,7 @@ class NetworkEstimator(PersistentEstimator):
         schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
         epoch_size: Training events between two validations; by default a twentieth of the fit.
         weight_decay: Decoupled weight decay; by default 0.3 at 20,000 events, less for more events, or what the
-            trials prefer.
+            trials prefer, and a third of it for the members of an ensemble.
         n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
         validation_fraction: Share of the events held out when `fit` gets no `validation`; by default a tenth up to
             20,000 events, less for more.
@@ -249,6 +250,7 @@ class NetworkEstimator(PersistentEstimator):
             schedule=self.schedule,
             epoch_size=self.epoch_size,
             weight_decay=weight_decay,
+            member_decay=STANDARD_MEMBER_DECAY if self.weight_decay is None else 1.0,
             on_divergence=self.on_divergence,
         )
 

@@ -2,7 +2,8 @@
 
 The standard of `training.standard` is the first; the others are taken only where validation prefers them by more than
 the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance.
-An ensemble tries with one member, and trains all of them with what was chosen.
+An ensemble tries with one member, and trains all of them with what was chosen and a share of its decay: members average
+out part of what decay is there for, and the bias that it leaves is not in their spread.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class TrialReportDocument(Document):
     trials: list[TrialDocument] = Field(min_length=1, max_length=1000)
     chosen: Annotated[int, Field(ge=0)]
     batch_size: Count
+    member_decay: Annotated[float, Field(ge=0)] = 1.0
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -96,15 +98,18 @@ class TrialReport:
         trials: The standard settings first.
         chosen: Index of those that were taken.
         batch_size: Events per step in all of them.
+        member_decay: What the members of an ensemble have of the decay that was taken; one without an ensemble.
     """
 
     trials: tuple[Trial, ...]
     chosen: int
     batch_size: int
+    member_decay: float = 1.0
 
     def __str__(self) -> str:
         taken = self.trials[self.chosen]
-        length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {taken.weight_decay:.2g}"
+        decay = taken.weight_decay * self.member_decay
+        length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {decay:.2g}"
         if len(self.trials) == 1:
             return f"Trained for {length}."
         if self.chosen == 0:
@@ -117,7 +122,9 @@ class TrialReport:
     def document(self) -> TrialReportDocument:
         """Describe what was tried."""
         trials = [measured_document(TrialDocument, trial) for trial in self.trials]
-        return TrialReportDocument(trials=trials, chosen=self.chosen, batch_size=self.batch_size)
+        return TrialReportDocument(
+            trials=trials, chosen=self.chosen, batch_size=self.batch_size, member_decay=self.member_decay
+        )
 
     @classmethod
     def stored(cls, document: TrialReportDocument | None) -> Self | None:
@@ -125,7 +132,7 @@ class TrialReport:
         if document is None:
             return None
         trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
-        return cls(trials, document.chosen, document.batch_size)
+        return cls(trials, document.chosen, document.batch_size, document.member_decay)
 
 
 def best_of_trials(
@@ -140,11 +147,11 @@ def best_of_trials(
             prefers it beyond the error. What is known of an event may be a function of its features, without noise: then
             there is nothing to over-train on, and what limits a fit is its length.
     """
+    member_decay = fit.settings.member_decay if fit.n_members > 1 else 1.0
     if not fit.trials:
-        trained = train_once(fit)
-        return trained, TrialReport(
-            (_trial(fit.settings, trained, trained, fit),), 0, fit.settings.batch_size
-        )
+        trained = train_once(_of_members(fit, fit.settings))
+        alone = (_trial(fit.settings, trained, trained, fit),)
+        return trained, TrialReport(alone, 0, fit.settings.batch_size, member_decay)
     pilot = fit.alone()
     standard = best = train_once(pilot.with_settings(fit.settings))
     trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
@@ -169,8 +176,14 @@ def best_of_trials(
             break
         best, chosen, chosen_settings = trained, len(trials) - 1, settings
     if fit.n_members > 1:
-        best = train_once(fit.with_settings(chosen_settings))
-    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size)
+        best = train_once(_of_members(fit, chosen_settings))
+    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay)
+
+
+def _of_members(fit: Fit, settings: TrainingSettings) -> Fit:
+    if fit.n_members == 1:
+        return fit
+    return fit.with_settings(replace(settings, weight_decay=settings.member_decay * settings.weight_decay))
 
 
 def _longer(settings: TrainingSettings) -> list[TrainingSettings]:

@@ -38,6 +38,7 @@ class TrainingSettings:
         schedule: `"cosine"` or `"constant"`.
         epoch_size: Training events between two validations; by default a twentieth of the fit.
         weight_decay: Decoupled weight decay (AdamW) of everything but the biases; zero is Adam.
+        member_decay: Factor of the decay for the members of an ensemble.
         max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
             always the same ones; with the constant schedule, which stops by it, all.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops, `"ignore"` leaves it to the patience.
@@ -57,6 +58,7 @@ class TrainingSettings:
     schedule: Literal["cosine", "constant"] = "cosine"
     epoch_size: int | None = None
     weight_decay: float = 0.0
+    member_decay: float = 1.0
     max_validation_events: int = 2**17
     on_divergence: Literal["warn", "raise", "ignore"] = "warn"
 

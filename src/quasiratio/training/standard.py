@@ -16,6 +16,7 @@ from dataclasses import replace
 from quasiratio.training.settings import TrainingSettings
 
 __all__ = [
+    "STANDARD_MEMBER_DECAY",
     "standard_batch_size",
     "standard_passes",
     "standard_validation_fraction",
@@ -28,6 +29,8 @@ _SMALLEST_BATCH, _LARGEST_BATCH = 256, 8192
 _FEWEST_PASSES, _MOST_PASSES = 6.0, 12.0
 _EVENT_PASSES = 24e6
 _DECAY, _DECAY_EVENTS = 0.3, 2e4
+STANDARD_MEMBER_DECAY = 1 / 3
+"""Averaging over members does part of what decay does, and the bias that decay leaves is in no spread between them."""
 _VALIDATION, _VALIDATION_EVENTS = 0.1, 2e4
 _MOST_TRIAL_EVENTS, _MOST_LONG_TRIAL_EVENTS = 400_000, 100_000
 _LONG_TRIALS = ((1.0, 1 / 3), (1.0, 3.0))
