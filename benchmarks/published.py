@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from typing import Any
 
 import torch
 
@@ -20,7 +21,7 @@ from benchmarks.results import EPOCH_SIZE, append_row, read_rows
 from benchmarks.toy import toy_data
 from quasiratio.errors import QuasiratioWarning
 
-PUBLISHED_TRAINING = {
+PUBLISHED_TRAINING: dict[str, Any] = {
     "activation": "relu",
     "batch_size": 256,
     "learning_rate": 1e-4,

@@ -270,6 +270,12 @@ def kills() -> str:
     return _table(["command", *names], body)
 
 
+def mutations() -> str:
+    names = ("mutations", "refused", "other exceptions")
+    body = [[row["kind"], *(str(row[name]) for name in names)] for row in read_rows("mutations")]
+    return _table(["what", *names], body)
+
+
 SECTIONS = {
     "trusted": (
         (
@@ -370,6 +376,15 @@ SECTIONS = {
             "other file (`left behind`)."
         ),
         kills,
+    ),
+    "mutations": (
+        (
+            "## Damaged at random\n\nRandom bytes of model files, states of interrupted fits, stores of studies and configurations "
+            "replaced, removed or repeated, and values changed by somebody who knows how to sign the file again. Each is "
+            "refused with one sentence or, where nothing that matters was hit, read; any other exception would have "
+            "stopped the count."
+        ),
+        mutations,
     ),
     "mined": (
         (

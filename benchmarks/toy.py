@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ class ToyData:
 
     def _radial(self, ratio: FloatArray) -> tuple[float, float]:
         radii = [np.hypot(*sample.features.T.astype(float)) for sample in (self.reference, self.target)]
-        options = {
+        options: dict[str, Any] = {
             "reweighted_weights": self.reference.weights * ratio,
             "target_weights": self.target.weights,
             "edges": radial_edges(*radii),

@@ -37,7 +37,7 @@ COMBINES = {
     "estimators/auto.py",
     "estimators/reweighter.py",
     "estimators/variation_factors.py",
-    "estimators/variations.py",
+    "estimators/reweighter_variations.py",
 }
 # Folds are looked into, and positive weights are made, by what is written for nothing else.
 NO_METHODS = ("workflows/", "report/", "cli/")

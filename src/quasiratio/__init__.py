@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from quasiratio.estimators.polynomial import PolynomialRatio as PolynomialRatio
     from quasiratio.estimators.positive import PositiveReweighter as PositiveReweighter
     from quasiratio.estimators.reweighter import Reweighter as Reweighter
+    from quasiratio.estimators.reweighter_variations import VariationReweighter as VariationReweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio as SignResolvedRatio
     from quasiratio.estimators.signed_mixture import SignedMixtureRatio as SignedMixtureRatio
-    from quasiratio.estimators.variations import VariationReweighter as VariationReweighter
     from quasiratio.sample import SignPartition as SignPartition
     from quasiratio.sample import WeightedSample as WeightedSample
     from quasiratio.solved_weights import SolvedWeights as SolvedWeights

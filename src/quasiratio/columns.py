@@ -19,12 +19,14 @@ __all__ = [
     "checked_weights",
     "columns_to_matrix",
     "filled",
+    "fills_that_occur",
     "needs_double",
     "nonfinite_features",
     "nonfinite_weights",
     "require_finite_columns",
     "require_usable_scale",
     "with_needed_precision",
+    "without_dominant_value",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -35,6 +37,7 @@ _N_PROBED = 4096
 _RESOLUTION = 2.0**-11
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e37, 1e-30
 _LARGE_WHOLE_NUMBER = 1e6
+_DOMINANT = 0.01
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-140, 1e140
 
 
@@ -67,7 +70,8 @@ def needs_double(values: npt.NDArray[Any]) -> bool:
     """Whether a column would lose in float32 what tells its events apart, as a time stamp does.
 
     That is so where the rounding is more than a two-thousandth of the width (between the 5% and 95% quantiles), and
-    where usual values are beyond the range of float32. A few thousand events are looked at.
+    where usual values are beyond the range of float32. A few thousand events are looked at, without a value that many of
+    them share, as that may stand for a missing one.
 
     Example:
         >>> seconds = np.linspace(0.0, 60.0, 1000)
@@ -77,7 +81,7 @@ def needs_double(values: npt.NDArray[Any]) -> bool:
     if values.dtype.kind not in "fiu" or (values.dtype.kind == "f" and values.dtype.itemsize <= 4):
         return False
     probed = values[:: max(1, len(values) // _N_PROBED)].astype(np.float64)
-    probed = probed[np.isfinite(probed)]
+    probed = without_dominant_value(probed[np.isfinite(probed)])
     sizes = np.abs(probed[probed != 0.0])
     if not len(sizes):
         return False
@@ -92,6 +96,20 @@ def needs_double(values: npt.NDArray[Any]) -> bool:
     if width == 0.0:
         return bool(rounding > 0.0 and size > _LARGE_WHOLE_NUMBER)
     return rounding > _RESOLUTION * width
+
+
+def without_dominant_value(values: FloatArray) -> FloatArray:
+    """Return the values without the most frequent one, where more than 1% are that one and others are left.
+
+    Example:
+        >>> without_dominant_value(np.array([0.0, 0.0, 1.5, 2.5])).tolist()
+        [1.5, 2.5]
+    """
+    found, counts = np.unique(values, return_counts=True)
+    if len(found) < 2 or counts.max() <= max(1.0, _DOMINANT * len(values)):
+        return values
+    others: FloatArray = values[values != found[np.argmax(counts)]]
+    return others
 
 
 def with_needed_precision(matrix: npt.NDArray[Any]) -> FeatureMatrix:
@@ -141,10 +159,27 @@ def filled(matrix: npt.NDArray[Any], names: Sequence[str], fill: Mapping[str, fl
         column = list(names).index(name)
         missing = np.isnan(matrix[:, column])
         if missing.any():
+            fills_that_occur(name, value, matrix[~missing, column])
             if not matrix.flags.writeable or matrix.base is not None:
                 matrix = matrix.copy()
             matrix[missing, column] = value
     return matrix
+
+
+def fills_that_occur(name: str, fill: float, present: npt.NDArray[Any]) -> None:
+    """Raise where values that are there equal what stands for a missing one, as models compare them: in float32.
+
+    Example:
+        >>> fills_that_occur("tag", -1.0, np.array([0.0, 1.0]))
+    """
+    n_equal = int(np.sum(present.astype(np.float32) == np.float32(fill)))
+    if n_equal:
+        free = np.floor(min(float(present.min()), fill)) - 1.0
+        msg = (
+            f"Got {n_equal} values of {name!r} equal to its fill {fill:g} beside missing ones; expected a fill that no value has, "
+            f"such as {free:g}, as models tell missing values by it."
+        )
+        raise InvalidInputError(msg)
 
 
 def _stacked(names: list[str], columns: list[Any]) -> tuple[FeatureMatrix, list[str]]:

@@ -118,7 +118,7 @@ ESTIMATORS = EstimatorRegistry(
         "positive": "quasiratio.estimators.positive:PositiveReweighter",
         "joint": "quasiratio.estimators.joint:JointRatio",
         "polynomial": "quasiratio.estimators.polynomial:PolynomialRatio",
-        "variations": "quasiratio.estimators.variations:VariationReweighter",
+        "variations": "quasiratio.estimators.reweighter_variations:VariationReweighter",
     },
     other_fits=("reweighter", "positive", "joint", "polynomial", "variations"),
 )

@@ -43,7 +43,7 @@ def events(n_events: int = 3000, seed: int = 0) -> tuple[dict[str, Any], Any]:
 
 
 def onnx_ratio(model: Any, matrix: Any, path: Path) -> Any:
-    model.export_onnx(path / "model.onnx")
+    model.export_onnx(path / "model.onnx", overwrite=True)
     session = onnxruntime.InferenceSession(path / "model.onnx")
     kind = np.float64 if session.get_inputs()[0].type == "tensor(double)" else np.float32
     name = session.get_outputs()[0].name

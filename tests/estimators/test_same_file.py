@@ -34,6 +34,11 @@ def fitted(kind: str, seed: int = 0) -> Any:
     others: dict[str, Callable[[], Any]] = {
         "positive": lambda: qr.PositiveReweighter(**options).fit(X, w),
         "reweighter": lambda: qr.Reweighter(ratio, n_folds=2).fit(X[y == 0], X[y == 1], w[y == 0], w[y == 1]),
+        "variations": lambda: qr.VariationReweighter(qr.SignResolvedRatio(**options)).fit(
+            X[y == 0],
+            X[y == 1],
+            target_weight={"nominal": w[y == 1], "up": w[y == 1] * (1.0 + 0.1 * (X[y == 1, 0] > 0))},
+        ),
         "joint": lambda: qr.JointRatio(**options).fit(X, np.exp(X[:, 0])),
         "polynomial": lambda: qr.PolynomialRatio(qr.PolynomialBasis(["a"], 2), **options).fit(
             X, coefficients

@@ -87,8 +87,13 @@ def test_the_ratio_has_no_seam(fitted: qr.SignResolvedRatio) -> None:
 
 def test_angles_can_be_declared_and_denied() -> None:
     reference, target = jets("equal-shares", 4000, 5)
-    declared = qr.SignResolvedRatio(max_steps=5, periodic=["z_phi", 10], random_state=0, verbose=False)
-    assert declared.fit_samples(reference, target).periodic_features_ == ["z_phi", "met_phi"]
+    declared = qr.SignResolvedRatio(max_steps=5, periodic=["jet1_eta", 10], random_state=0, verbose=False)
+    assert declared.fit_samples(reference, target).periodic_features_ == [
+        "z_phi",
+        "jet1_eta",
+        "jet1_phi",
+        "met_phi",
+    ]
     denied = qr.SignResolvedRatio(max_steps=5, periodic=(), random_state=0, verbose=False)
     assert denied.fit_samples(reference, target).periodic_features_ == []
 

@@ -95,7 +95,7 @@ def test_single_precision_columns_are_multiplied_in_double_precision():
         ("a ^ 2", "write '**'"),
         ("a = 2", "write '=='"),
         ("(a", "was never closed"),
-        ("asinh(a)", "'asinh' is called"),
+        ("gamma(a)", "'gamma' is called"),
         ("sqrt()", "0 arguments instead of 1"),
         ("where(a > 0, 1)", "2 arguments instead of 3"),
         ("min()", "0 arguments instead of 1 to 50"),
@@ -134,8 +134,8 @@ def test_anything_else_is_refused_with_its_position(text, part):
 
 
 def test_positions_count_characters_also_after_quoted_and_foreign_letters():
-    with pytest.raises(InvalidInputError, match=r"at character 9 \('asinh"):
-        parse_expression("`ä-é` + asinh(a)")
+    with pytest.raises(InvalidInputError, match=r"at character 9 \('gamma"):
+        parse_expression("`ä-é` + gamma(a)")
 
 
 def test_huge_powers_are_floats_and_end_at_once():

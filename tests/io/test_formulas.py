@@ -148,3 +148,24 @@ def test_large_offsets_keep_their_digits(tmp_path: Path) -> None:
     np.testing.assert_allclose(sample.features[:, 0] - 1.7e9, seconds, atol=1e-6)
     assert read_sample(tmp_path / "a.npz", features=["tiny"]).features.min() > 0
     assert read_sample(tmp_path / "a.npz", features=["usual"]).features.dtype == np.float32
+
+
+def test_inverse_functions_are_known() -> None:
+    columns = {"x": np.array([0.3])}
+    names = ("asin", "acos", "atan", "asinh", "atanh")
+    for name in names:
+        expected = getattr(np, f"arc{name[1:]}")(0.3)
+        assert parse_expression(f"{name}(x)").evaluate(columns)[0] == expected
+    assert parse_expression("acosh(1 + x)").evaluate(columns)[0] == np.arccosh(1.3)
+
+
+def test_a_fill_beyond_all_numbers_is_the_formulas_fault(tmp_path) -> None:
+    np.savez(tmp_path / "a.npz", pt=[1.0, np.nan])
+    with pytest.raises(InvalidInputError, match="the number is beyond the range of floats"):
+        read_sample(tmp_path / "a.npz", features=["fill(pt, 1e400)"])
+
+
+def test_elements_from_the_end_are_called_by_their_name(tmp_path) -> None:
+    np.savez(tmp_path / "a.npz", pt=[1.0])
+    with pytest.raises(InvalidInputError, match=r"Got the element 'jet_pt\[-1\]'"):
+        read_sample(tmp_path / "a.npz", features=["jet_pt[-1]"])

@@ -54,6 +54,9 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "sign resolved": qr.SignResolvedRatio,
     "sign resolved, tuned": functools.partial(qr.SignResolvedRatio, tune="all"),
 }
+# What is registered and does not stand there comes with its defaults; `AutoRatio` has laws of its own.
+_MADE = {type(make()) for make in MAKERS.values()} | {qr.AutoRatio}
+MAKERS |= {name: ESTIMATORS[name] for name in ESTIMATORS.methods() if ESTIMATORS[name] not in _MADE}
 
 
 def tolerance(case: str, n_per_class: int) -> float:

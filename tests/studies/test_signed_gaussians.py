@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks.published import PUBLISHED_TRAINING
 
 from quasiratio.report import Picture
 from quasiratio.studies.engine.conduct import StudyOptions, resolved_settings
@@ -116,6 +117,9 @@ def test_published_settings_are_the_papers() -> None:
     assert rosmm.arguments["sizes"] == [2_000_000, 600_000, 1_400_000]
     for kind in ("rosmm", "direct"):
         assert {parameters[kind][f"{role}_density"] for role in ("reference", "target")} == {"any"}
+    assert {PUBLISHED_TRAINING[f"{role}_density"] for role in ("reference", "target")} == {
+        "any"
+    }  # of the benchmark
 
 
 def test_a_failed_fit_has_an_error_although_its_mean_square_is_negative() -> None:

@@ -222,8 +222,9 @@ class FitConfiguration(BaseModel):
         "auto", "The same of the target density.", "one of auto, positive, any"
     )
     periodic: Names | None = _option(
-        None, "Features that are angles in radians. Left out: those with phi or azimuth in their name that fill a turn.",
-        "names of features",
+        None, "Features that are angles in radians, besides those with phi or azimuth in their name that fill a turn; none for no "
+        "angles at all.",
+        "names of features, or none",
     )  # fmt: skip
     objects: str | None = _option(
         None, "Groups of features that are momenta, (pt, eta, phi[, mass]), eta '-' where there is none: "
@@ -266,7 +267,8 @@ class FitConfiguration(BaseModel):
     def estimator_parameters(self) -> dict[str, Any]:
         """Return the parameters of the estimator that `method` names; what was left out keeps its default."""
         skipped = _NOT_OF_THE_ESTIMATOR | {name for name in _SOME_HAVE if not self.is_parameter(name)}
-        return {key: value for key, value in self if key not in skipped and value is not None}
+        values = {key: value for key, value in self if key not in skipped and value is not None}
+        return values | ({"periodic": ()} if self.periodic == ["none"] else {})
 
     def is_parameter(self, name: str) -> bool:
         """Whether the estimator that `method` names has this parameter."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from quasiratio.estimators.positive import Resampled as Resampled
     from quasiratio.estimators.positive_report import PositiveReport as PositiveReport
     from quasiratio.estimators.reweighter import Reweighter as Reweighter
+    from quasiratio.estimators.reweighter_variations import VariationReweighter as VariationReweighter
     from quasiratio.estimators.sign_resolved import SignResolvedRatio as SignResolvedRatio
     from quasiratio.estimators.signed_mixture import SignedMixtureRatio as SignedMixtureRatio
     from quasiratio.estimators.single_model import SingleModelRatio as SingleModelRatio
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from quasiratio.estimators.support import SupportDiagnostic as SupportDiagnostic
     from quasiratio.estimators.trials import Trial as Trial
     from quasiratio.estimators.trials import TrialReport as TrialReport
-    from quasiratio.estimators.variations import VariationReweighter as VariationReweighter
 
 _HOMES = {
     "AssumedDensity": "densities",

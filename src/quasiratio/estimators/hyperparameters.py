@@ -34,6 +34,7 @@ __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
+_DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
 
 
 class Widths(Document):
@@ -128,8 +129,8 @@ class NetworkEstimator(PersistentEstimator):
         n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
         validation_fraction: Share of the events held out when `fit` gets no `validation`; by default a tenth up to
             20,000 events, less for more.
-        periodic: Names (or numbers, from zero) of the features that are angles in radians; by default those whose
-            name contains phi or azimuth and whose values fill one turn.
+        periodic: Names (or numbers, from zero) of features that are angles in radians, besides those that are recognised: a
+            word of their name ends with phi or contains azimuth, and their values fill one turn. `()` for none at all.
         fill: What stands for a missing value (NaN), by feature, such as `{"jet1_pt": 0.0}`; elsewhere a missing value is
             an error. The networks are told whether the value is there. By default that of the `WeightedSample`.
         objects: Groups of features with the coordinates of a momentum, such as
@@ -252,24 +253,27 @@ class NetworkEstimator(PersistentEstimator):
         )
 
     def periodic_columns(self, features: FeatureMatrix) -> list[int]:
-        """Return the columns that are angles, in order."""
+        """Return the columns that are angles, in order: those that are recognised, and those that are declared."""
         names = self.feature_list()
-        if self.periodic is None:
-            return recognised_angles(names, features)
-        given: object = self.periodic
+        given: object = () if self.periodic is None else self.periodic
         if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
             msg = f"Got periodic = {given!r}; expected a sequence of features, such as ['phi']."
             raise InvalidInputError(msg)
-        columns = set()
-        for feature in self.periodic:
+        declared = set()
+        for feature in given:
             if isinstance(feature, str) and feature in names:
-                columns.add(names.index(feature))
+                declared.add(names.index(feature))
             elif isinstance(feature, int | np.integer) and 0 <= feature < len(names):
-                columns.add(int(feature))
+                declared.add(int(feature))
             else:
                 msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
                 raise InvalidInputError(msg)
-        return sorted(columns)
+        if self.periodic is not None and not declared:
+            return []
+        fill = {names.index(name): value for name, value in self.fill_.items()}
+        for column in declared:
+            _refuse_degrees(names[column], features[:, column], fill.get(column))
+        return sorted(declared | set(recognised_angles(names, features, fill)))
 
     def sample_of(self, events: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
         """Return events as a sample; missing values are taken for what `fill` says."""
@@ -354,3 +358,17 @@ def _is_count(value: object) -> bool:
 
 def _are_widths(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
+
+
+def _refuse_degrees(name: str, values: npt.NDArray[Any], fill: float | None) -> None:
+    """Raise where an angle in radians has values that only one in degrees has."""
+    there = values if fill is None else values[values != values.dtype.type(fill)]
+    if not len(there):
+        return
+    low, high = float(there.min()), float(there.max())
+    if high - low > _DEGREES_SPAN and max(abs(low), abs(high)) <= _MOST_DEGREES:
+        msg = (
+            f"Got the angle {name!r} from {low:.4g} to {high:.4g}, which look like degrees; expected radians. Multiply it by "
+            "pi/180."
+        )
+        raise InvalidInputError(msg)

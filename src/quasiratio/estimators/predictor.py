@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from quasiratio.errors import NegativeDensityWarning
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning
 from quasiratio.estimators.persistent import PersistentEstimator
 
 if TYPE_CHECKING:
@@ -85,8 +85,28 @@ class RatioPredictor(PersistentEstimator):
         """Whether every event is predicted by a model that has not seen it."""
         return self.has_folds and len(self.ratio_parts) > 1
 
+    @property
+    def variation_names(self) -> list[str]:
+        """Names of the weights that it has ratios for, the nominal one first, where these are several."""
+        return []
+
+    def varied(self, name: str) -> Self:
+        """Return the model of one of several weights."""
+        msg = f"Got the variation {name!r} of a model of one weight; expected one of several weights."
+        raise InvalidInputError(msg, advice="Fit again with `weights`, or leave it out.")
+
+    def predict_quotients(self, X: Any) -> FloatArray:  # noqa: ANN401
+        """Return the ratio of each of several weights over the one that `predict_ratio` gives, `(n, n_weights)`."""
+        return np.ones((len(X), 1))
+
     @abstractmethod
-    def fit_samples(self, reference: Any, target: Any) -> Self:  # noqa: ANN401 - samples and frames
+    def fit_samples(
+        self,
+        reference: Any,  # noqa: ANN401 - samples and frames
+        target: Any,  # noqa: ANN401
+        reference_weight: Any = None,  # noqa: ANN401
+        target_weight: Any = None,  # noqa: ANN401
+    ) -> Self:
         """Learn the ratio of `target` to `reference`."""
 
     @abstractmethod

@@ -158,9 +158,15 @@ class Reweighter(RatioPredictor):
         self.scale_ = wanted.sum_of_weights / reweighted_sum
         return self
 
-    def fit_samples(self, reference: Any, target: Any) -> Self:  # noqa: ANN401 - samples and frames
-        """Learn the ratio of `target` to `reference`, as `fit` does with samples that have their own weights."""
-        return self.fit(reference, target)
+    def fit_samples(
+        self,
+        reference: Any,  # noqa: ANN401 - samples and frames
+        target: Any,  # noqa: ANN401
+        reference_weight: Any = None,  # noqa: ANN401
+        target_weight: Any = None,  # noqa: ANN401
+    ) -> Self:
+        """Learn the ratio of `target` to `reference`, as `fit` does, under the name that every estimator has."""
+        return self.fit(reference, target, reference_weight, target_weight)
 
     @property
     def ratio_parts(self) -> list[RatioEstimator]:

@@ -29,6 +29,7 @@ from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import RatioModel, SignedMixtureModel, SignFloors, sign_classes
 from quasiratio.ratios.signed_mixture import SignPair, recombine, sign_pairs
 from quasiratio.training import Pool, RatioObjective, TrainingHistory, normalized_per_group
+from quasiratio.training.validation import standard_error
 
 __all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
 
@@ -290,7 +291,7 @@ def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> T
         before = losses(held_out_ratios, validation, initial)
         difference = losses(held_out_ratios, validation, proposal) - before
         n_errors = 0.0 if fit.settings.schedule == "constant" else _IMPROVEMENT_ERRORS
-        error = difference.std(dim=1) / difference.shape[1] ** 0.5
+        error = standard_error(difference)
         better = difference.mean(dim=1) < -n_errors * error
         model.coefficients.copy_(torch.where(better[:, None], proposal, initial).float())
         train_risk = losses(train_ratios, training, model.coefficients.double()).mean(dim=1)

@@ -22,6 +22,7 @@ from quasiratio.model_files.document import (
     measured_numbers,
     refuse_if,
 )
+from quasiratio.training.validation import standard_error
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -187,5 +188,5 @@ def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit:
         settings.weight_decay,
         float(trained.losses.double().mean()),
         float(difference.mean()),
-        float(difference.std() / len(difference) ** 0.5),
+        float(standard_error(difference)),
     )

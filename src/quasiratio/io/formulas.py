@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.columns import fills_that_occur
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import REDUCTIONS, element_column, split_element, unknown_column
 from quasiratio.io.expression.evaluation import Expression, parse_expression
@@ -21,6 +22,7 @@ __all__ = ["Feature", "named_feature", "parse_features", "shared_numeric", "spli
 
 _NAMED = re.compile(r"\s*(?P<name>`[^`]+`|[^\W\d][\w.]*)\s*=(?!=)\s*(?P<text>.*)", re.DOTALL)
 _PLAIN = re.compile(r"[\w.]+")
+_FROM_THE_END = re.compile(r"(?P<column>[\w.]+)\[\s*-\s*\d+\s*\]")
 _ELEMENT = re.compile(rf"[\w.]+\[\d+\]|({'|'.join(REDUCTIONS)})\([\w.]+\)")
 
 
@@ -62,7 +64,12 @@ class Feature:
         """Return the value at each event of a chunk."""
         if self.expression is None:
             return np.asarray(chunk[self.text])
-        return self.expression.evaluate(chunk, n_events)
+        if self.fill is None:
+            return self.expression.evaluate(chunk, n_events)
+        values, missing = self.expression.evaluate_filled(chunk, n_events)
+        if missing.any():
+            fills_that_occur(self.name, self.fill, values[~missing])
+        return values
 
 
 def split_name(text: str) -> tuple[str | None, str]:
@@ -150,6 +157,13 @@ def _matches(entry: str, tables: list[Table]) -> list[Feature]:
             if entry not in table.columns:
                 raise unknown_column(entry, table.columns, source=table.label)
         return [Feature(entry, entry)]
+    if (from_the_end := _FROM_THE_END.fullmatch(entry)) is not None:
+        column = from_the_end["column"]
+        msg = (
+            f"Got the element {entry!r}; expected one that is counted from the beginning, such as '{column}[0]'. Elements from the "
+            f"end are not known; min({column}) is the smallest."
+        )
+        raise InvalidInputError(msg)
     if _ELEMENT.fullmatch(entry):
         for table in tables:
             split_element(entry, table.columns)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quasiratio.columns import FeatureMatrix, needs_double
+from quasiratio.columns import FeatureMatrix, needs_double, without_dominant_value
 from quasiratio.networks.objects import ObjectCoordinates
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ __all__ = ["FeatureScaling", "recognised_angles"]
 _HEAVY_TAIL_SKEWNESS = 1.0
 _ROOT_2 = 2.0**0.5
 """Brings the cosine of an angle without a preferred direction to unit variance."""
-_ANGLE_NAME = re.compile(r"(^|[^a-z])d?phi([^a-z]|$)|azimuth", re.IGNORECASE)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_REACH = 16.0
+"""How far from its centre a feature with an offset is followed, in units of about the width of its bulk."""
 _FULL_TURN = 0.9
 
 
@@ -47,6 +49,7 @@ class FeatureScaling(nn.Module):
     Attributes:
         offset: Subtracted from each feature in double precision, before anything else; `None` where float32 is enough.
         unit: What each feature is divided by then.
+        reach: The largest absolute value of each feature after that; beyond are numbers that stand for missing ones.
         fill: The value of each feature that stands for a missing one, NaN where none may miss; `None` without any.
         is_kept: Whether a coordinate is an input; constants and copies of others are not.
 
@@ -69,6 +72,7 @@ class FeatureScaling(nn.Module):
     is_kept: Tensor
     offset: Tensor | None
     unit: Tensor | None
+    reach: Tensor | None
     fill: Tensor | None
 
     def __init__(self, n_features: int, objects: ObjectCoordinates | None = None) -> None:
@@ -81,7 +85,7 @@ class FeatureScaling(nn.Module):
         self.register_buffer("floor", torch.full((n_coordinates,), -torch.inf))
         self.register_buffer("mean", torch.zeros(n_coordinates))
         self.register_buffer("scale", torch.ones(n_coordinates))
-        for name in ("offset", "unit", "fill"):
+        for name in ("offset", "unit", "reach", "fill"):
             self.register_buffer(name, None)
 
     @property
@@ -125,7 +129,8 @@ class FeatureScaling(nn.Module):
             fills = [fill.get(column, math.nan) for column in range(features.shape[1])]
             scaling.fill = torch.tensor(fills, dtype=torch.float64)
         if features.dtype == np.float64:
-            scaling._measure_offsets(features)
+            azimuths = [] if objects is None else [group.phi for group in objects.objects]
+            scaling._measure_offsets(features, {*periodic, *azimuths}, fill or {})
         scaling.is_periodic[scaling._angles(periodic)] = True
         tensor = torch.from_numpy(np.require(features, requirements=["C", "W"]))
         missing = None if scaling.fill is None else scaling._missing(tensor)
@@ -152,21 +157,34 @@ class FeatureScaling(nn.Module):
         # A constant feature carries no information; leave it at zero instead of dividing by zero.
         self.scale[column] = width if width > 1e-7 * max(1.0, abs(float(values.mean()))) else 1.0
 
-    def _measure_offsets(self, features: FeatureMatrix) -> None:
+    def _measure_offsets(
+        self, features: FeatureMatrix, angles: Collection[int], fill: Mapping[int, float]
+    ) -> None:
         """Find centre and width of the features that float32 cannot hold; the others are left as they are."""
-        offsets, units = [], []
+        offsets, units, reaches = [], [], []
         for column in range(features.shape[1]):
             values = features[:, column]
-            if not needs_double(values):
-                offsets.append(0.0)
-                units.append(1.0)
-                continue
-            low, centre, high = np.quantile(values, [0.05, 0.5, 0.95])
-            width = float(high - low) or float(np.ptp(values)) or 1.0
-            # Values of one sign that spread over their own size keep it, so that they can have a logarithm.
-            offsets.append(float(centre) if abs(centre) > 100.0 * width else 0.0)
-            units.append(2.0 ** math.floor(math.log2(width)))
+            if column in fill:
+                there = values[values != fill[column]]
+                values = there if len(there) else values
+            offset, unit, reach = 0.0, 1.0, math.inf
+            if needs_double(values):
+                bulk = without_dominant_value(np.asarray(values, dtype=np.float64))
+                low, centre, high = np.quantile(bulk, [0.05, 0.5, 0.95])
+                width = float(high - low) or float(np.ptp(bulk)) or 1.0
+                if column in angles:  # whole turns
+                    offset = 2.0 * math.pi * round(float(centre) / (2.0 * math.pi))
+                else:
+                    # Values of one sign that spread over their own size keep it, so that they can have a logarithm.
+                    offset = float(centre) if abs(centre) > 100.0 * width else 0.0
+                    unit = 2.0 ** math.floor(math.log2(width))
+                    reach = _REACH if offset and np.abs(values - offset).max() > _REACH * unit else math.inf
+            offsets.append(offset)
+            units.append(unit)
+            reaches.append(reach)
         self.offset, self.unit = (torch.tensor(one, dtype=torch.float64) for one in (offsets, units))
+        if any(math.isfinite(reach) for reach in reaches):
+            self.reach = torch.tensor(reaches, dtype=torch.float64)
 
     def _angles(self, periodic: Sequence[int]) -> list[int]:
         if self.objects is None:
@@ -219,6 +237,8 @@ class FeatureScaling(nn.Module):
             features = torch.where(self._absent(features), 0.0, features)
         if self.offset is not None and self.unit is not None:
             features = (features.double() - self.offset) / self.unit
+        if self.reach is not None:
+            features = torch.clamp(features, -self.reach, self.reach)
         features = features.to(self.mean.dtype)
         return features if self.objects is None else self.objects(features)
 
@@ -236,10 +256,18 @@ class FeatureScaling(nn.Module):
         return torch.stack([absent[..., list(one)].any(dim=-1) for one in self.objects.sources], dim=-1)
 
 
-def recognised_angles(names: Sequence[str], features: FeatureMatrix) -> list[int]:
+def recognised_angles(
+    names: Sequence[str], features: FeatureMatrix, fill: Mapping[int, float] | None = None
+) -> list[int]:
     """Return the columns that are azimuthal angles, by their name and by a range of one turn.
 
-    The values must lie within [-pi, pi] or [0, 2 pi] and fill at least nine tenths of it.
+    A word of the name ends with phi or contains azimuth (`jet_phi`, `metPhi`, `deltaphi`), and the values lie within
+    [-pi, pi] or [0, 2 pi] and fill at least nine tenths of it.
+
+    Args:
+        names: Names of the features.
+        features: `(n, d)` features.
+        fill: The value that stands for a missing one, by column.
 
     Example:
         >>> turn = np.linspace(-np.pi, np.pi, 100, dtype=np.float32)
@@ -248,13 +276,22 @@ def recognised_angles(names: Sequence[str], features: FeatureMatrix) -> list[int
     """
     found = []
     for column, name in enumerate(names):
-        if not _ANGLE_NAME.search(name):
+        if not any(word.endswith("phi") or "azimuth" in word for word in _words(name)):
             continue
-        low, high = float(features[:, column].min()), float(features[:, column].max())
+        values = features[:, column]
+        if fill and column in fill:
+            values = values[values != features.dtype.type(fill[column])]
+        if not len(values):
+            continue
+        low, high = float(values.min()), float(values.max())
         fits = any(start - 1e-5 <= low and high <= start + 2 * math.pi + 1e-5 for start in (-math.pi, 0.0))
         if fits and high - low >= _FULL_TURN * 2 * math.pi:
             found.append(column)
     return found
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name)]
 
 
 def _is_copy(values: Tensor, known: dict[bytes, int]) -> bool:

@@ -46,7 +46,7 @@ class ScalingDocument(Document):
 
     `floor` is the smallest value of a coordinate that is taken in logarithm; `periodic` lists the coordinates that are
     angles, `dropped` those that are no inputs. Each feature has `offset` and `unit` where some need more than float32,
-    and a `fill` where some may miss.
+    a `reach` where some go further than what is followed of them, and a `fill` where some may miss.
     """
 
     uses_log: list[bool]
@@ -57,6 +57,7 @@ class ScalingDocument(Document):
     dropped: list[Column] = Field(default_factory=list)
     offset: list[float] = Field(default_factory=list)
     unit: list[PositiveFloat] = Field(default_factory=list)
+    reach: list[PositiveFloat | None] = Field(default_factory=list)
     fill: list[float | None] = Field(default_factory=list)
     objects: ObjectsDocument | None = None
 
@@ -95,8 +96,10 @@ class ScalingDocument(Document):
         )
         refuse_if(
             len(self.offset) != len(self.unit)
-            or any(len(values) not in (0, self.n_features) for values in (self.offset, self.fill)),
-            "offsets, units or fills differ from the features in number",
+            or any(
+                len(values) not in (0, self.n_features) for values in (self.offset, self.reach, self.fill)
+            ),
+            "offsets, units, reaches or fills differ from the features in number",
         )
         return self
 
@@ -131,6 +134,9 @@ def scaling_document(scaling: FeatureScaling) -> ScalingDocument:
         dropped=torch.nonzero(~scaling.is_kept).flatten().tolist(),
         offset=[] if scaling.offset is None else scaling.offset.tolist(),
         unit=[] if scaling.unit is None else scaling.unit.tolist(),
+        reach=[]
+        if scaling.reach is None
+        else [one if math.isfinite(one) else None for one in scaling.reach.tolist()],
         fill=[None if np.isnan(value) else value for value in fill],
         objects=None if scaling.objects is None else objects_document(scaling.objects),
     )
@@ -149,6 +155,9 @@ def stored_scaling(document: ScalingDocument) -> FeatureScaling:
     if document.offset:
         scaling.offset = torch.tensor(document.offset, dtype=torch.float64)
         scaling.unit = torch.tensor(document.unit, dtype=torch.float64)
+    if document.reach:
+        reach = [math.inf if one is None else one for one in document.reach]
+        scaling.reach = torch.tensor(reach, dtype=torch.float64)
     if document.fill:
         fill = [np.nan if value is None else value for value in document.fill]
         scaling.fill = torch.tensor(fill, dtype=torch.float64)
@@ -204,6 +213,9 @@ def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str
     if scaling.offset is not None and scaling.unit is not None:
         centred = graph.add("Sub", raw, scaling.offset.cpu().numpy())
         raw = graph.add("Div", centred, scaling.unit.cpu().numpy())
+    if scaling.reach is not None:
+        reach = scaling.reach.cpu().numpy()
+        raw = graph.add("Max", graph.add("Min", raw, reach), -reach)
     missing = absent
     if scaling.objects is not None:
         raw = add_objects(graph, raw, scaling.objects)

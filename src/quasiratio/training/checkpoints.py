@@ -79,6 +79,15 @@ class StageCheckpoint:
         state: dict[str, Any] = _decoded(tree, tensors)
         return state
 
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Turn what a state of other parts than were saved makes fail into a sentence."""
+        try:
+            yield
+        except (KeyError, IndexError, AttributeError, ValueError, TypeError, RuntimeError) as error:
+            reason = "it does not belong to this training"
+            raise self._unreadable(reason) from error
+
     def _unreadable(self, reason: str) -> InvalidInputError:
         return InvalidInputError(
             f"Got {str(self.path)!r}, which is not a readable state of an interrupted fit ({reason}); "

@@ -102,10 +102,12 @@ def train(
         "history": history,
     }
     saved = None if checkpoint is None else checkpoint.load()
-    if saved is not None:
-        for name, part in parts.items():
-            part.load_state_dict(saved[name])
-        first_step, n_diverged_epochs = saved["next_step"], saved["n_diverged_epochs"]
+    if checkpoint is not None and saved is not None:
+        with checkpoint.restoring():
+            for name, part in parts.items():
+                part.load_state_dict(saved[name])
+            first_step = range(n_steps + 1)[saved["next_step"]]
+            n_diverged_epochs = n_diverged_epochs.copy_(saved["n_diverged_epochs"])
     start = time.perf_counter() - history.wall_clock
 
     sizes = itertools.islice(settings.batch_sizes(n_steps), first_step, None)

@@ -14,12 +14,23 @@ if TYPE_CHECKING:
     from quasiratio.training.batches import Batch
     from quasiratio.training.objectives import Objective
 
-__all__ = ["BestStates", "Verdict"]
+__all__ = ["BestStates", "Verdict", "standard_error"]
 
 _CHUNK_ROWS = 2**14
 _TIE_ERRORS = 2.0
 _TIE_FRACTION, _TIE_EVENTS = 5e-4, 1e4
 _KEPT = ("states", "lowest_losses", "kept_losses", "risk", "epoch", "lowest_epoch", "done")
+
+
+def standard_error(values: Tensor) -> Tensor:
+    """Return the standard error of the mean along the last axis; of one event there is none, and NaN is below nothing.
+
+    Example:
+        >>> standard_error(torch.tensor([[1.0, 3.0], [2.0, 2.0]])), standard_error(torch.ones(1))
+        (tensor([1., 0.]), tensor(nan))
+    """
+    n_events = values.shape[-1]
+    return values.std(dim=-1) / n_events**0.5 if n_events > 1 else math.nan * values[..., 0]
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ class BestStates:
         kept = lower
         if self.prefer_latest:
             difference = (verdict.losses - self.lowest_losses).double()
-            error = difference.std(dim=1) / difference.shape[1] ** 0.5
+            error = standard_error(difference)
             fraction = _TIE_FRACTION * min(1.0, difference.shape[1] / _TIE_EVENTS)
             tie = torch.minimum(_TIE_ERRORS * error, fraction * self.risk.abs().clamp(min=1.0))
             kept = lower | ((risk - self.risk < tie) & ~self.done)
@@ -116,7 +127,7 @@ class BestStates:
     def _give_up_chance_improvements(self) -> None:
         """Go back to the state before the training where validation cannot tell the kept one from it."""
         difference = (self.kept_losses - self.initial.losses).double()
-        error = difference.std(dim=1) / difference.shape[1] ** 0.5
+        error = standard_error(difference)
         by_chance = ~(difference.mean(dim=1) < -self.improvement_errors * error)
         self.risk = torch.where(by_chance, self.initial.risk, self.risk)
         self.epoch = torch.where(by_chance, -1, self.epoch)

@@ -18,7 +18,6 @@ from quasiratio.errors import (
 )
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Feature, Table, create_table, parse_expression, parse_features, parse_weights
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.outputs import output_file
@@ -302,8 +301,8 @@ def _variations(
     model: LoadedModel, table: Table, weight: str | None, weights: Sequence[str] | None
 ) -> dict[str, str]:
     """Return the expression of each weight of a model of several; nothing for other models."""
-    estimator, noted = model.estimator, model.notes.reference
-    if not isinstance(estimator, VariationReweighter):
+    names, noted = model.estimator.variation_names, model.notes.reference
+    if not names:
         if weights:
             msg = "Got several weights for a model of one; expected a model that was fitted with several."
             raise InvalidInputError(msg, advice="Name one with `weight`.")
@@ -313,12 +312,12 @@ def _variations(
     elif weight is None and noted.weights:
         found = dict(noted.weights)
     else:
-        found = dict.fromkeys(estimator.names_, weight or noted.weight or "1")
-    missing = [name for name in estimator.names_ if name not in found]
+        found = dict.fromkeys(names, weight or noted.weight or "1")
+    missing = [name for name in names if name not in found]
     if missing:
-        msg = f"Got the weights {', '.join(found)} without {missing[0]!r}; expected one for each of {', '.join(estimator.names_)}."
+        msg = f"Got the weights {', '.join(found)} without {missing[0]!r}; expected one for each of {', '.join(names)}."
         raise InvalidInputError(msg, advice="Name them with `weights`, such as 'up=w_up'.")
-    return {name: found[name] for name in estimator.names_}
+    return {name: found[name] for name in names}
 
 
 def _nothing_left(table: Table, selection: str | None) -> InvalidInputError:

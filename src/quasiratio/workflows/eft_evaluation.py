@@ -72,12 +72,12 @@ def is_eft_model(path: str | os.PathLike[str]) -> bool:
 def _loaded(path: str | os.PathLike[str]) -> tuple[PolynomialRatio, LoadedModel, EftNotes]:
     estimator, content = load_described(path)
     if not isinstance(estimator, PolynomialRatio):
-        msg = f"Got the model {str(path)!r} of the class {type(estimator).__name__}; expected a PolynomialRatio, as 'quasiratio eft fit' writes it."
+        msg = f"Got the model {str(path)!r} of the class {type(estimator).__name__}; expected a PolynomialRatio, as `fit_eft_files` writes it."
         raise InvalidInputError(msg)
     try:
         noted = EftNotes.model_validate(content.notes.get(EFT_KEY, {}))
     except ValidationError as error:
-        msg = f"Got the model {str(path)!r}, whose notes of the weights cannot be read; expected those that 'eft fit' wrote. Fit again."
+        msg = f"Got the model {str(path)!r}, whose notes of the weights cannot be read; expected those that `fit_eft_files` wrote. Fit again."
         raise InvalidInputError(msg) from error
     loaded = LoadedModel(Path(path), estimator, fit_notes(content.notes, str(path)), content.versions)
     return estimator, loaded, noted

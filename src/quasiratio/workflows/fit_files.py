@@ -205,10 +205,7 @@ def _train(
         if not quiet:
             stack.enter_context(progress_lines())
         stack.enter_context(resumable(state, key))
-        if isinstance(estimator, VariationReweighter):
-            estimator.fit(samples[0], samples[1], *variations)
-        else:
-            estimator.fit_samples(*samples)
+        estimator.fit_samples(*samples, *variations)
 
 
 def _key(

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.loading import load_described
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
@@ -68,7 +67,7 @@ def fit_notes(notes: dict[str, Any], path: str) -> FitNotes:
     try:
         return FitNotes.model_validate(notes.get(NOTES_KEY, {}))
     except ValidationError as error:
-        msg = f"Got the model {path!r}, whose notes of the fit cannot be read; expected those that 'fit' wrote. Fit again."
+        msg = f"Got the model {path!r}, whose notes of the fit cannot be read; expected those that `fit_files` wrote. Fit again."
         raise InvalidInputError(msg) from error
 
 
@@ -116,11 +115,6 @@ class LoadedModel:
 
     def varied(self, variation: str) -> tuple[LoadedModel, FitNotes]:
         """Return the model of one of several weights, and notes with that weight."""
-        if not isinstance(self.estimator, VariationReweighter):
-            msg = (
-                f"Got the variation {variation!r} of a model of one weight; expected one of several weights."
-            )
-            raise InvalidInputError(msg, advice="Fit again with `weights`, or leave it out.")
         estimator = self.estimator.varied(variation)
         roles = {
             role: noted.model_copy(update={"weight": noted.weights.get(variation, noted.weight)})

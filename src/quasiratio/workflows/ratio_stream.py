@@ -14,7 +14,6 @@ from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.estimators.variations import VariationReweighter
 from quasiratio.io import Expression, Feature, Table
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
@@ -160,23 +159,25 @@ class RatioStream:
         if self.fit_selection is not None:
             self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
         columns = [ratio, new_weights, *_spread(members)]
-        if self.variations and isinstance(self.model, VariationReweighter):
-            columns = list(self._varied(self.model, sample, ratio, chunk))
+        if self.variations:
+            columns = list(self._varied(sample, ratio, chunk))
         return kept | dict(zip(self.new_columns, columns, strict=True))
 
     def _varied(
         self,
-        model: VariationReweighter,
         sample: WeightedSample,
         ratio: npt.NDArray[np.float64],
         chunk: Mapping[str, Any],
     ) -> Iterator[npt.NDArray[np.float64]]:
         """Return the ratio and the new weight of each variation."""
-        ratios = ratio[:, None] * model.predict_quotients(sample)
+        ratios = ratio[:, None] * self.model.predict_quotients(sample)
         for place, (name, expression) in enumerate(self.variations.items()):
             before = self._weights(expression, chunk, len(sample))
             with np.errstate(invalid="ignore"):
-                yield from (ratios[:, place], model.varied(name).scale_ * before * ratios[:, place])
+                yield from (
+                    ratios[:, place],
+                    self.model.varied(name).weight_scale * before * ratios[:, place],
+                )
 
     def _sample(self, matrix: FeatureMatrix) -> WeightedSample:
         of_fit = dict(zip(self.model.feature_list(), self.features, strict=False))  # the model compares them

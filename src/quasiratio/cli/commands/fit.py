@@ -129,7 +129,8 @@ def fit(
         typer.Option(help="The same of the target.", autocompletion=choices("auto", "positive", "any")),
     ] = None,
     periodic: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help="Features that are angles in radians.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="More features that are angles in radians, or none."),
     ] = None,
     objects: Annotated[
         str | None,
@@ -307,7 +308,9 @@ def _input_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
     if objects is not None:
         lines.append(objects.describe())
     if angles:
-        lines.append(f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names others)")
+        lines.append(
+            f"Angles, taken as cosine and sine: {', '.join(angles)} (--periodic names more, or none)"
+        )
     if fitted.fill_:
         lines.append(f"With an input that says whether the value is there: {', '.join(fitted.fill_)}")
     return lines

@@ -36,8 +36,8 @@ class Expression:
     """An expression of column names that was checked, and can be computed on arrays.
 
     Known are `+ - * / % **`, comparisons (also `20 < pt < 50`), `and or not` and `& | ~` between
-    conditions, parentheses, numbers, and the functions `abs sqrt exp log log10 sin cos tan sinh cosh tanh atan2
-    deltaphi deltar min max where`; `deltaphi(phi1, phi2)` lies between -pi and pi, and `deltar` takes eta1, phi1, eta2,
+    conditions, parentheses, numbers, and the functions `abs sqrt exp log log10 sin cos tan sinh cosh tanh asin acos
+    atan asinh acosh atanh atan2 deltaphi deltar min max where`; `deltaphi(phi1, phi2)` lies between -pi and pi, and `deltar` takes eta1, phi1, eta2,
     phi2. A column is a plain or dotted name, an element of a jagged column (`jet_pt[0]`), one of `len sum min max` of a
     jagged column (`len(jet_pt)`), or any name in backticks. `fill(jet_pt[0], 0)` is zero in events without that
     element. All numbers are computed in double precision.
@@ -89,6 +89,22 @@ class Expression:
             length = n_events if n_events is not None else len(next(iter(columns.values()), ()))
             values = np.full(length, values)
         return values
+
+    def evaluate_filled(
+        self, columns: Mapping[str, Any], n_events: int
+    ) -> tuple[Values, npt.NDArray[np.bool_]]:
+        """Compute an expression that is a `fill`, and say where its number stands for a missing value.
+
+        Example:
+            >>> parse_expression("fill(pt, 0)").evaluate_filled({"pt": np.array([np.nan, 30.0])}, 2)
+            (array([ 0., 30.]), array([ True, False]))
+        """
+        values = self.evaluate(columns, n_events)
+        if not isinstance(self._parsed.body, ast.Call) or self.fill is None:
+            return values, np.zeros(len(values), dtype=np.bool_)
+        with np.errstate(all="ignore"):
+            inner = _as_float(self._compute(self._parsed.body.args[0], columns))
+        return values, np.broadcast_to(np.isnan(inner), values.shape)
 
     def evaluate_mask(self, columns: Mapping[str, Any], n_events: int | None = None) -> npt.NDArray[np.bool_]:
         """Compute a condition for every event, or raise if the expression is none.

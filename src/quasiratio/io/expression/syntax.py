@@ -59,11 +59,13 @@ def _delta_r(eta_1: Any, phi_1: Any, eta_2: Any, phi_2: Any) -> Any:  # noqa: AN
     return np.hypot(eta_1 - eta_2, _delta_phi(phi_1, phi_2))
 
 
+_INVERSES = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     **{
         name: (getattr(np, name), 1, 1)
         for name in ("abs", "sqrt", "exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
+    **{name: (getattr(np, f"arc{name.removeprefix('a')}"), 1, 1) for name in _INVERSES},
     "atan2": (np.arctan2, 2, 2),
     "deltaphi": (_delta_phi, 2, 2),
     "deltar": (_delta_r, 4, 4),
@@ -232,7 +234,7 @@ class _Walk:
         """Return the parts of an allowed operation, in order, or raise."""
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
-                if isinstance(value, int) and abs(value) > 10**300:
+                if abs(value) > 10**300:
                     raise self.error(node, "the number is beyond the range of floats")
                 return []
             case ast.BinOp(left=left, op=op, right=right) if type(op) in {*OPERATORS, ast.BitAnd, ast.BitOr}:

@@ -52,7 +52,7 @@ loss-landscapes, weight-variance, smeft-hh. Perhaps 'weight-variance'?
     names = study_names()
     if name not in names:
         nearest = difflib.get_close_matches(name, names, n=1)
-        hint = f" Perhaps {nearest[0]!r}?" if nearest else " See quasiratio study list."
+        hint = f" Perhaps {nearest[0]!r}?" if nearest else ""
         msg = f"Got the study {name!r}; expected one of {', '.join(names)}.{hint}"
         raise InvalidInputError(msg)
     study: Study = import_module(f"quasiratio.studies.{name.replace('-', '_')}").STUDY

@@ -152,8 +152,8 @@ def hard_process_ratio(columns: Columns) -> npt.NDArray[np.float64]:
     """Return the ratio of the hard process behind each event, which no detector sees."""
     if _TRUTH not in columns:
         msg = (
-            f"Got samples without {_TRUTH!r}, the ratio of the hard process; expected such as 'quasiratio generate "
-            "gg-hh' writes. Leave the method 'exact' out for other samples."
+            f"Got samples without {_TRUTH!r}, the ratio of the hard process; expected those of "
+            "`quasiratio.generators.gg_hh`. Leave the method 'exact' out for other samples."
         )
         raise InvalidInputError(msg)
     return columns[_TRUTH]
@@ -168,7 +168,7 @@ def _read(path: Path, n_events: int) -> Columns:
     if missing:
         msg = (
             f"Got {str(path)!r} without the columns {', '.join(missing)}; expected a sample such as "
-            "'quasiratio generate gg-hh' writes, with features, pair observables and weight."
+            "`quasiratio.generators.gg_hh` writes, with features, pair observables and weight."
         )
         raise InvalidInputError(msg)
     names = [*needed, *(name for name in ("truth_m_hh", _TRUTH) if name in table.columns)]

@@ -188,6 +188,12 @@ class VariationReweighter(Reweighter):
             return check
         return dataclasses.replace(check, status="failed", reasons=(*check.reasons, *failed))
 
+    @property
+    def variation_names(self) -> list[str]:
+        """Names of the variations, the nominal one first."""
+        check_is_fitted(self, "names_")
+        return list(self.names_)
+
     def varied(self, name: str) -> Self:
         """Return the same model with another variation for `predict_ratio`."""
         check_is_fitted(self, "ratios_")
