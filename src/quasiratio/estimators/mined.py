@@ -36,8 +36,8 @@ from quasiratio.estimators.trials import (
     best_of_trials,
 )
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
-from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, CoefficientModelDocument
-from quasiratio.ratios.polynomial import stored_coefficient_model
+from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel
+from quasiratio.ratios.polynomial import AnyCoefficientDocument, stored_coefficient_model
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument
@@ -67,7 +67,7 @@ class MinedParameters(NetworkParameters):
 class MinedDocument(FittedNetworkDocument):
     """A fitted `MinedEstimator`."""
 
-    model: CoefficientModelDocument
+    model: AnyCoefficientDocument
     history: HistoryDocument
     trials: TrialReportDocument
     check: MinedCheckDocument

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, exact_means, with_signs
 from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel
-from quasiratio.ratios.polynomial import SquareModel, square_terms
+from quasiratio.ratios.square_model import SquareModel, square_terms
 from quasiratio.training.mined_objectives import MinedRegression
 
 if TYPE_CHECKING:

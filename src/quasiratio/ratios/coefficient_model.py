@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from torch import Tensor, nn
 
 from quasiratio.columns import FeatureMatrix
@@ -43,6 +43,7 @@ __all__ = [
     "CoefficientModelDocument",
     "CoefficientNames",
     "CoefficientPredictions",
+    "StoredModel",
     "TargetClass",
     "TrainingView",
     "add_columns",
@@ -81,9 +82,8 @@ class CoefficientNames(NamedTuple):
 
 
 class CoefficientModelDocument(Document):
-    """A coefficient model in `model.json`, all but its tensors."""
+    """What the documents of all coefficient models have in `model.json`; each adds its `kind` and its own."""
 
-    kind: Literal["regression", "sign-resolved", "positive"]
     n_members: Count
     n_terms: Count
     n_functions: Count
@@ -91,11 +91,9 @@ class CoefficientModelDocument(Document):
     network: NetworkDocument
     floor: Asymmetry | None
     has_signs: bool
-    classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]] | None = None
-    fixed_first: bool = False
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_network(self) -> Self:
         refuse_if(
             self.network.n_inputs != self.scaling.n_inputs,
             "the networks and the scaling have different numbers of features",
@@ -103,50 +101,36 @@ class CoefficientModelDocument(Document):
         refuse_if(
             self.network.n_networks != self.n_members, "the number of networks is not that of the members"
         )
-        refuse_if(
-            (self.kind == "sign-resolved") != (self.classes is not None),
-            "a softmax has classes, and nothing else",
-        )
-        if self.classes is None:
-            n_outputs = self.n_functions - self.fixed_first + self.has_signs
-            refuse_if(self.kind == "regression" and self.fixed_first, "a regression has no fixed entry")
-        else:
-            n_outputs = len(self.classes)
-            reference = [[-1, 1], [-1, -1]] if self.has_signs else [[-1, 1]]
-            refuse_if(self.classes[: len(reference)] != reference, "the reference is not the first class")
-            others = self.classes[len(reference) :]
-            is_known = all(0 <= function < self.n_functions and sign in (1, -1) for function, sign in others)
-            refuse_if(not is_known, "a class is none of the functions")
-        if self.kind == "positive":
-            rows = self.n_rows
-            refuse_if(
-                rows * (rows + 1) != 2 * self.n_terms or self.n_functions != self.n_terms,
-                "no square has these terms",
-            )
-        refuse_if(self.network.n_outputs != n_outputs, "the networks have the wrong number of outputs")
+        refuse_if(self.network.n_outputs != self.n_outputs, "the networks have the wrong number of outputs")
         return self
 
     @property
-    def n_rows(self) -> int:
-        """Rows of the triangular matrix."""
-        return round((math.sqrt(8 * self.n_terms + 1) - 1) / 2)
+    def n_outputs(self) -> int:
+        """Outputs of each network."""
+        raise NotImplementedError
+
+    def constants(self) -> dict[str, int]:
+        """Return name and length of the constants that the model adds to matrix and offset."""
+        raise NotImplementedError
 
     def tensors(self, prefix: str) -> Iterator[tuple[str, TensorSpec]]:
         """Return names, types and shapes of all tensors."""
         yield from self.network.tensors(f"{prefix}network.")
-        shapes: dict[str, tuple[int, ...]] = {
-            "matrix": (self.n_terms, self.n_functions),
-            "offset": (self.n_terms,),
-        }
-        own = {
-            "regression": ("center", "spread"),
-            "sign-resolved": ("scales",),
-            "positive": ("units", "center", "spread"),
-        }
-        for name in own[self.kind]:
-            shapes[name] = (self.n_rows if name == "units" else self.n_functions,)
-        for name, shape in shapes.items():
-            yield f"{prefix}{name}", TensorSpec("float64", shape)
+        yield f"{prefix}matrix", TensorSpec("float64", (self.n_terms, self.n_functions))
+        yield f"{prefix}offset", TensorSpec("float64", (self.n_terms,))
+        for name, length in self.constants().items():
+            yield f"{prefix}{name}", TensorSpec("float64", (length,))
+
+
+class StoredModel(NamedTuple):
+    """What every model is made of again; `constants` are those of its document."""
+
+    scaling: FeatureScaling
+    network: StackedMlp
+    n_members: int
+    terms: AffineTerms
+    floor: float | None
+    constants: dict[str, Any]
 
 
 class CoefficientModel(nn.Module, ABC):
@@ -162,6 +146,7 @@ class CoefficientModel(nn.Module, ABC):
 
     matrix: Tensor
     offset: Tensor
+    document_type: ClassVar[type[CoefficientModelDocument]]
     can_shift: ClassVar[bool] = True
     """Whether constants may be added to the functions; a sum of squares would be one no more."""
 
@@ -246,9 +231,14 @@ class CoefficientModel(nn.Module, ABC):
     def document_fields(self) -> dict[str, Any]:
         """Return what the document has beside the fields of every model, `kind` among it."""
 
+    @classmethod
+    @abstractmethod
+    def from_document(cls, document: Any, stored: StoredModel) -> Self:  # noqa: ANN401 - of `document_type`
+        """Make the model again."""
+
     def document(self) -> CoefficientModelDocument:
         """Describe the trained model, all but its tensors."""
-        return CoefficientModelDocument(
+        return self.document_type(
             n_members=self.n_members,
             n_terms=self.n_terms,
             n_functions=self.matrix.shape[1],

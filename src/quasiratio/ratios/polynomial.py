@@ -17,12 +17,14 @@ own for the softmax), capped where the reference density is positive (see `sign_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from quasiratio.model_files.document import refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph
 from quasiratio.networks.stored_networks import (
     Arrays,
@@ -33,18 +35,40 @@ from quasiratio.ratios.coefficient_model import (
     AffineTerms,
     CoefficientModel,
     CoefficientModelDocument,
+    StoredModel,
     TargetClass,
     add_columns,
     add_mean,
 )
 from quasiratio.ratios.sign_odds import add_capped_log_odds, capped_log_odds
+from quasiratio.ratios.square_model import SquareDocument, SquareModel
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from quasiratio.networks import FeatureScaling, StackedMlp
 
-__all__ = ["RegressionModel", "SignClassesModel", "SquareModel", "square_terms", "stored_coefficient_model"]
+__all__ = [
+    "AnyCoefficientDocument",
+    "RegressionModel",
+    "SignClassesModel",
+    "stored_coefficient_model",
+]
+
+
+class RegressionDocument(CoefficientModelDocument):
+    """`RegressionModel`."""
+
+    kind: Literal["regression"]
+
+    @property
+    def n_outputs(self) -> int:
+        """One for each function, and the sign."""
+        return self.n_functions + self.has_signs
+
+    def constants(self) -> dict[str, int]:
+        """Mean and spread of each function."""
+        return {"center": self.n_functions, "spread": self.n_functions}
 
 
 class RegressionModel(CoefficientModel):
@@ -63,6 +87,7 @@ class RegressionModel(CoefficientModel):
 
     center: Tensor
     spread: Tensor
+    document_type: ClassVar[type[CoefficientModelDocument]] = RegressionDocument
 
     def __init__(
         self,
@@ -103,6 +128,11 @@ class RegressionModel(CoefficientModel):
         """Return the kind."""
         return {"kind": "regression", "has_signs": self.has_signs}
 
+    @classmethod
+    def from_document(cls, document: RegressionDocument, stored: StoredModel) -> Self:
+        """Make the model again."""
+        return cls(*stored[:-1], **stored.constants, has_signs=document.has_signs)
+
     def add_onnx_functions(self, graph: OnnxGraph, outputs: str, *, average: bool) -> str:
         """Undo the standardisation."""
         outputs = add_columns(graph, outputs, range(len(self.center)))
@@ -111,6 +141,31 @@ class RegressionModel(CoefficientModel):
         return graph.add(
             "Add", graph.add("Mul", outputs, self.spread.cpu().numpy()), self.center.cpu().numpy()
         )
+
+
+class SignClassesDocument(CoefficientModelDocument):
+    """`SignClassesModel`."""
+
+    kind: Literal["sign-resolved"]
+    classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+
+    @model_validator(mode="after")
+    def _check_classes(self) -> Self:
+        reference = [[-1, 1], [-1, -1]] if self.has_signs else [[-1, 1]]
+        refuse_if(self.classes[: len(reference)] != reference, "the reference is not the first class")
+        others = self.classes[len(reference) :]
+        is_known = all(0 <= function < self.n_functions and sign in (1, -1) for function, sign in others)
+        refuse_if(not is_known, "a class is none of the functions")
+        return self
+
+    @property
+    def n_outputs(self) -> int:
+        """One for each class."""
+        return len(self.classes)
+
+    def constants(self) -> dict[str, int]:
+        """Scale of each function."""
+        return {"scales": self.n_functions}
 
 
 class SignClassesModel(CoefficientModel):
@@ -129,6 +184,7 @@ class SignClassesModel(CoefficientModel):
     """
 
     scales: Tensor
+    document_type: ClassVar[type[CoefficientModelDocument]] = SignClassesDocument
 
     def __init__(
         self,
@@ -180,6 +236,13 @@ class SignClassesModel(CoefficientModel):
         classes = [[part.function, part.sign] for part in self.classes]
         return {"kind": "sign-resolved", "has_signs": self.has_signs, "classes": classes}
 
+    @classmethod
+    def from_document(cls, document: SignClassesDocument, stored: StoredModel) -> Self:
+        """Make the model again."""
+        return cls(
+            *stored[:-1], **stored.constants, classes=[TargetClass(*part) for part in document.classes]
+        )
+
     def add_onnx_functions(self, graph: OnnxGraph, outputs: str, *, average: bool) -> str:
         """Add the cap, the average of log-probabilities and the recombination."""
         n_classes, n_functions = len(self.classes), len(self.scales)
@@ -204,147 +267,23 @@ class SignClassesModel(CoefficientModel):
         )
 
 
-class SquareModel(CoefficientModel):
-    r"""Coefficients of $\lambda = |L^T (1, \theta)|^2 = (1, \theta)\,L L^T (1, \theta)^T$, never negative.
-
-    The outputs are the entries of $L$, row by row, in units in which the mean of every diagonal entry of $L L^T$ is one. The
-    first entry is not learned where the first term is constant.
-
-    Args:
-        scaling: Turns raw features into network inputs.
-        network: One network per member, with one output per learned entry of $L$, and one more for the sign.
-        n_members: Number of members.
-        terms: How the terms follow from those of the square: the identity, or the change from parameters that are counted from
-            another reference than zero.
-        floor: Smallest sign asymmetry of the reference; `None` for any.
-        units: Square root of the mean diagonal entry, $1 + N$ of them.
-        center: Mean of each coefficient, for the standardised loss.
-        spread: Its standard deviation; one for constant terms.
-        fixed_first: Whether the first entry of $L$ is one (in its unit).
-        has_signs: Whether the last output is the sign of the reference weight.
-    """
-
-    units: Tensor
-    center: Tensor
-    spread: Tensor
-    can_shift: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        scaling: FeatureScaling,
-        network: StackedMlp,
-        n_members: int,
-        terms: AffineTerms,
-        floor: float | None,
-        *,
-        units: npt.NDArray[np.float64],
-        center: npt.NDArray[np.float64],
-        spread: npt.NDArray[np.float64],
-        fixed_first: bool,
-        has_signs: bool,
-    ) -> None:
-        super().__init__(scaling, network, n_members, terms, floor)
-        self.fixed_first, self.has_signs = fixed_first, has_signs
-        for name, values in (("units", units), ("center", center), ("spread", spread)):
-            self.register_buffer(name, torch.from_numpy(np.array(values, dtype=np.float64, order="C")))
-
-    @property
-    def size(self) -> int:
-        """Rows of $L$."""
-        return len(self.units)
-
-    def training_outputs(self, outputs: Tensor) -> Tensor:
-        """Return standardised coefficients, and the capped log-odds behind them."""
-        standardised = ((self.member_functions(outputs) - self.center) / self.spread).to(outputs.dtype)
-        if not self.has_signs:
-            return standardised
-        return torch.cat([standardised, capped_log_odds(outputs[..., -1:], self.floor)], dim=-1)
-
-    def log_odds(self, outputs: Tensor) -> Tensor | None:
-        """Return the last output, capped."""
-        return capped_log_odds(outputs[..., -1], self.floor) if self.has_signs else None
-
-    def member_functions(self, outputs: Tensor) -> Tensor:
-        r"""Return the coefficients in the order of the terms: $M_{00};\ 2M_{0a};\ M_{aa}, 2M_{ab}$, row by row."""
-        entries = outputs[..., :-1] if self.has_signs else outputs
-        if self.fixed_first:
-            entries = torch.cat([torch.ones_like(entries[..., :1]), entries], dim=-1)
-        rows = []
-        start = 0
-        for length in range(1, self.size + 1):
-            rows.append(entries[..., start : start + length])
-            start += length
-        columns = []
-        for i, j in square_terms(self.size):
-            shared = min(i, j) + 1
-            product = (rows[i][..., :shared] * rows[j][..., :shared]).sum(dim=-1)
-            unit = float(self.units[i] * self.units[j])
-            columns.append(product * (unit if i == j else 2.0 * unit))
-        return torch.stack(columns, dim=-1)
-
-    def combined_functions(self, outputs: Tensor) -> Tensor:
-        """Average the coefficients, in which the risk is convex; a mean of squares is not negative."""
-        return self.member_functions(outputs).mean(dim=0)
-
-    def document_fields(self) -> dict[str, Any]:
-        """Return the kind, and whether the first entry is fixed."""
-        return {"kind": "positive", "has_signs": self.has_signs, "fixed_first": self.fixed_first}
-
-    def add_onnx_functions(self, graph: OnnxGraph, outputs: str, *, average: bool) -> str:
-        """Add the products of entries that make up each coefficient."""
-        n_entries = self.size * (self.size + 1) // 2 - self.fixed_first
-        entries = add_columns(graph, outputs, range(n_entries))
-        if self.fixed_first:
-            one = graph.add("Add", graph.add("Mul", add_columns(graph, outputs, [0]), 0.0), 1.0)
-            entries = graph.add("Concat", one, entries, axis=-1)
-        left, right, factors = [], [], []
-        for term, (i, j) in enumerate(square_terms(self.size)):
-            unit = float(self.units[i] * self.units[j]) * (1.0 if i == j else 2.0)
-            for column in range(min(i, j) + 1):
-                left.append(i * (i + 1) // 2 + column)
-                right.append(j * (j + 1) // 2 + column)
-                factors.append((term, unit))
-        weights = np.zeros((len(left), self.n_terms))
-        for row, (term, unit) in enumerate(factors):
-            weights[row, term] = unit
-        products = graph.add("Mul", add_columns(graph, entries, left), add_columns(graph, entries, right))
-        functions = graph.add("MatMul", products, weights)
-        return add_mean(graph, functions) if average else functions
+AnyCoefficientDocument = Annotated[
+    RegressionDocument | SignClassesDocument | SquareDocument, Field(discriminator="kind")
+]
+_MODELS: tuple[type[CoefficientModel], ...] = (RegressionModel, SignClassesModel, SquareModel)
 
 
 def stored_coefficient_model(
     document: CoefficientModelDocument, tensors: Arrays, prefix: str, *, device: torch.device
 ) -> CoefficientModel:
     """Make a model from its document and its tensors, whose names and shapes were checked."""
-    scaling = stored_scaling(document.scaling)
-    network = stored_network(document.network, tensors, f"{prefix}network.")
-    terms = AffineTerms(tensors[f"{prefix}matrix"], tensors[f"{prefix}offset"])
-    common = (scaling, network, document.n_members, terms, document.floor)
-    model: CoefficientModel
-    if document.kind == "sign-resolved":
-        classes = [TargetClass(function, sign) for function, sign in document.classes or ()]
-        model = SignClassesModel(*common, classes=classes, scales=tensors[f"{prefix}scales"])
-    else:
-        center, spread = tensors[f"{prefix}center"], tensors[f"{prefix}spread"]
-        if document.kind == "regression":
-            model = RegressionModel(*common, center=center, spread=spread, has_signs=document.has_signs)
-        else:
-            model = SquareModel(
-                *common,
-                units=tensors[f"{prefix}units"],
-                center=center,
-                spread=spread,
-                fixed_first=document.fixed_first,
-                has_signs=document.has_signs,
-            )
-    return model.to(device).eval()
-
-
-def square_terms(size: int) -> list[tuple[int, int]]:
-    """Return, for each term of second order in our order, its place in the symmetric matrix over (1, theta).
-
-    Example:
-        >>> square_terms(3)
-        [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
-    """
-    return [(i, j) for i in range(size) for j in range(i, size)]
+    stored = StoredModel(
+        stored_scaling(document.scaling),
+        stored_network(document.network, tensors, f"{prefix}network."),
+        document.n_members,
+        AffineTerms(tensors[f"{prefix}matrix"], tensors[f"{prefix}offset"]),
+        document.floor,
+        {name: tensors[f"{prefix}{name}"] for name in document.constants()},
+    )
+    (model_type,) = (one for one in _MODELS if one.document_type is type(document))
+    return model_type.from_document(document, stored).to(device).eval()

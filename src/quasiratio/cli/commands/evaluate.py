@@ -43,7 +43,7 @@ def evaluate(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TARGET]", help="Target: file, pattern or comma list; none for a model of 'eft fit'."
+            metavar="TARGET", help="Target: file, pattern or comma list; none for a model of 'eft fit'."
         ),
     ] = None,
     *,
