@@ -95,7 +95,7 @@ def test_settings_of_five_million_events_per_class() -> None:
 
 
 @pytest.mark.parametrize(("given", "share"), [({}, 1 / 3), ({"weight_decay": 0.2}, 1.0)])
-def test_members_of_an_ensemble_have_a_third_of_the_decay(given: dict[str, float], share: float) -> None:
+def test_members_of_an_ensemble_have_a_third_of_the_decay(given: dict[str, Any], share: float) -> None:
     """But what was given is given: decays of the trainings with all members, with trials and without."""
     trained: list[tuple[int, float]] = []
 
