@@ -52,13 +52,7 @@ class RatioPrediction(NamedTuple):
 
 
 class RatioPredictor(PersistentEstimator):
-    """Base of what predicts ratios. Whoever has a model asks it, and never of which class it is.
-
-    Attributes:
-        has_folds: Whether there is a model per fold, and every event gets one that has not seen it if there are several.
-    """
-
-    has_folds = False
+    """Base of what predicts ratios. Whoever has a model asks it, and never of which class it is."""
 
     if TYPE_CHECKING:
         # Learned by an estimator, asked of the folds by a reweighter.
@@ -83,7 +77,7 @@ class RatioPredictor(PersistentEstimator):
     @property
     def predicts_unseen(self) -> bool:
         """Whether every event is predicted by a model that has not seen it."""
-        return self.has_folds and len(self.ratio_parts) > 1
+        return False
 
     @property
     def variation_names(self) -> list[str]:

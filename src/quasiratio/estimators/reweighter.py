@@ -109,7 +109,6 @@ class Reweighter(RatioPredictor):
     parameters_type: ClassVar[type[Document]] = ReweighterParameters
     fitted_type: ClassVar[type[FittedDocument]] = ReweighterDocument
     onnx_result: ClassVar[Literal["ratio", "weight_factor"]] = "weight_factor"
-    has_folds = True
 
     def fit(
         self,
@@ -173,6 +172,11 @@ class Reweighter(RatioPredictor):
         """The fitted estimators, one per fold."""
         check_is_fitted(self, "ratios_")
         return self.ratios_
+
+    @property
+    def predicts_unseen(self) -> bool:
+        """Whether every event is predicted by a model that has not seen it: with two folds or more."""
+        return self.n_folds > 1
 
     @property
     def weight_scale(self) -> float:

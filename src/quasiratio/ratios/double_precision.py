@@ -5,8 +5,9 @@ multiplies them: near a zero of the reference density by any factor. To first or
 
 $$\sigma_r = \delta \Big[\sum_j \Big(\frac{\partial r}{\partial o_j}\Big)^2 (1 + |o_j|)^2\Big]^{1/2},$$
 
-and the few events where this exceeds the tolerance are evaluated once more in float64. So are all events of
-a model with an unusually large $\delta$: its networks cancel large numbers, as after a divergence.
+and the few events where this exceeds the tolerance are evaluated once more in float64. So are events far outside of the
+training data, of which $\delta$ knows nothing, and all events of a model with an unusually large $\delta$: its networks
+cancel large numbers, as after a divergence.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from torch import Tensor
 if TYPE_CHECKING:
     from quasiratio.networks import FeatureScaling, StackedMlp
 
-__all__ = ["USUAL_NOISE", "DoubleNetworks", "needs_double", "rounding_noise"]
+__all__ = ["USUAL_NOISE", "DoubleNetworks", "is_outlying", "needs_double", "rounding_noise"]
 
 USUAL_NOISE = 1e-7
 _LARGE_NOISE = 5e-7
 _TOLERANCE = 1.5e-6
 _LARGEST_IN_SIGMA = 5.0
+_FAR = 10.0
 
 
 def rounding_noise(rounded: Tensor, exact: Tensor) -> float:
@@ -56,6 +58,16 @@ def needs_double(ratio: Tensor, sensitivity: Tensor, noise: float) -> Tensor:
         return torch.ones(ratio.shape[-1], dtype=torch.bool, device=ratio.device)
     is_fine = noise * sensitivity <= _TOLERANCE * (1.0 + ratio.abs())  # false also for what is not a number
     return ~is_fine.all(dim=0)
+
+
+def is_outlying(scaled: Tensor) -> Tensor:
+    """Return, per event, whether a scaled feature is more than ten standard deviations from its mean.
+
+    Example:
+        >>> is_outlying(torch.tensor([[0.5, -3.0], [50.0, 0.0]])).tolist()
+        [False, True]
+    """
+    return (scaled.abs() > _FAR).any(dim=-1)
 
 
 class DoubleNetworks:

@@ -29,7 +29,13 @@ from quasiratio.networks.stored_networks import (
     stored_network,
     stored_scaling,
 )
-from quasiratio.ratios.double_precision import USUAL_NOISE, DoubleNetworks, needs_double, rounding_noise
+from quasiratio.ratios.double_precision import (
+    USUAL_NOISE,
+    DoubleNetworks,
+    is_outlying,
+    needs_double,
+    rounding_noise,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -235,13 +241,14 @@ class RatioModel(nn.Module, ABC):
         with self.network.threads(n_events):
             for start in range(0, n_events, size):
                 chunk = self.scaling.taken(features[start : start + size], device)
-                outputs = self.outputs(self.scaling(chunk)).double()
-                values = self._refined(self._combined, outputs, chunk, exact)
+                scaled = self.scaling(chunk)
+                outputs, is_far = self.outputs(scaled).double(), is_outlying(scaled)
+                values = self._refined(self._combined, outputs, chunk, exact, is_far)
                 ratio[start : start + size] = values.ratio[0].cpu().numpy()
                 if values.nonpositive_reference is not None:
                     n_nonpositive += int(values.nonpositive_reference.sum())
                 if members:
-                    rows = self._refined(self._single, outputs, chunk, exact).ratio
+                    rows = self._refined(self._single, outputs, chunk, exact, is_far).ratio
                     member_ratios[:, start : start + size] = rows.cpu().numpy()
         return RatioPredictions(ratio, member_ratios, n_nonpositive)
 
@@ -251,10 +258,11 @@ class RatioModel(nn.Module, ABC):
         outputs: Tensor,
         features: Tensor,
         exact: DoubleNetworks,
+        is_far: Tensor,
     ) -> RatioValues:
         """Evaluate, and where rounding matters evaluate again in float64."""
         (ratio, nonpositive), sensitivity = evaluate(outputs)
-        rough = needs_double(ratio, sensitivity, self.output_noise)
+        rough = needs_double(ratio, sensitivity, self.output_noise) | is_far
         if rough.any():
             better, _ = evaluate(self.bounded(exact.outputs(features[rough])))
             ratio = ratio.clone()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -234,7 +235,7 @@ class _Walk:
         """Return the parts of an allowed operation, in order, or raise."""
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
-                if abs(value) > 10**300:
+                if abs(value) > sys.float_info.max:
                     raise self.error(node, "the number is beyond the range of floats")
                 return []
             case ast.BinOp(left=left, op=op, right=right) if type(op) in {*OPERATORS, ast.BitAnd, ast.BitOr}:
