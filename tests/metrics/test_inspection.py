@@ -151,8 +151,12 @@ SAMPLES: dict[str, Callable[[], tuple[WeightedSample, WeightedSample]]] = {
 NAMES_OF = {"default": "sign-resolved", "sign-resolved in auto": "sign-resolved"}
 
 
-def measured_errors() -> dict[tuple[str, int], dict[str, float]]:
-    """Return the median error of every method, by problem and size, from the stored rows of the benchmarks."""
+WINNING_SIZE = 100_000
+OF_OTHERS = ("hep_ml", "boosting |w|")
+
+
+def measured_errors() -> dict[tuple[str, int], dict[str, list[float]]]:
+    """Return the errors of all seeds of every method, by problem and size, from the stored rows of the benchmarks."""
     errors: dict[tuple[str, int], dict[str, list[float]]] = {}
     for row in json.loads((RESULTS / "trusted.json").read_text()):
         of = errors.setdefault((row["problem"], row["size"]), {})
@@ -161,26 +165,36 @@ def measured_errors() -> dict[tuple[str, int], dict[str, float]]:
         if row["method"] not in ("exact", "auto", "sign-resolved x8") and row["rms"] > 0:
             of = errors.setdefault((row["case"], row["sizes"][0]), {})
             of.setdefault(NAMES_OF.get(row["method"], row["method"]), []).append(row["rms"])
-    return {kind: {name: median(found) for name, found in of.items()} for kind, of in errors.items()}
+    return errors
 
 
 def test_what_is_recommended_wins_on_the_benchmarks() -> None:
-    """On every kind of sample with negative weights, up to a tenth; `auto`, which contains it and costs more, may win by a third.
+    """What its sentence says: in the median from 100,000 events on, and in the worst fit of all below.
 
-    REVERT has 0.93 of its error on 10,000 jets with different shares, and up to fourteen times of it on others; `auto` wins by 30% there, and loses 15% with equal shares.
+    `auto`, which contains it and costs up to three fits, may win by a quarter in the median.
     """
-    measured = measured_errors()
-    compared = 0
-    for (problem, size), errors in measured.items():
+    compared, worst = 0, dict[str, float]()
+    for (problem, size), errors in measured_errors().items():
         if problem not in SAMPLES or len(errors) < 2:
             continue
         advice = inspect_samples(*SAMPLES[problem]()).recommendation
         assert advice is not None
         assert advice.loss is None
         assert "smallest errors on the benchmarks" in advice.reason
-        ours = errors[advice.method]
-        others = [error for name, error in errors.items() if name not in (advice.method, "auto")]
-        assert ours <= 1.1 * min(others, default=np.inf), (problem, size, errors)
-        assert ours <= 4 / 3 * errors.get("auto", np.inf), (problem, size, errors)
+        middle = {name: median(found) for name, found in errors.items()}
+        ours = middle[advice.method]
+        if size >= WINNING_SIZE:
+            assert all(ours <= error for name, error in middle.items() if name != "auto"), (
+                problem,
+                size,
+                middle,
+            )
+            assert ours <= 1.25 * middle.get("auto", np.inf), (problem, size, middle)
+        else:
+            assert all(ours <= middle[name] for name in OF_OTHERS), (problem, size, middle)
+            for name in errors.keys() - {*OF_OTHERS}:
+                worst[name] = max(worst.get(name, 0.0), *errors[name])
         compared += 1
     assert compared >= 5
+    assert min(worst, key=worst.__getitem__) == "sign-resolved", worst
+    assert len(worst) >= 3

@@ -149,20 +149,7 @@ def check_mined(
             shares.append(float(share.max()))
             if one_event_decides(share, natural / natural.sum()):
                 worse.append(f"{name} (one event carries {share.max():.0%})")
-    reasons = []
-    if worse:
-        reasons.append(
-            f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
-        )
-    return MinedCheck(
-        "failed" if worse else "good",
-        len(weights),
-        tuple(explained),
-        tuple(errors),
-        max(shares, default=float("nan")),
-        peak_fraction,
-        tuple(reasons),
-    )
+    return _judged(len(weights), explained, errors, shares, worse, peak_fraction)
 
 
 def check_points(
@@ -220,17 +207,24 @@ def check_points(
             largest.append(float(share.max()))
             if one_event_decides(share, np.abs(shares[is_reference]) / np.abs(shares[is_reference]).sum()):
                 worse.append(f"sample {number} (one event carries {share.max():.0%})")
-    reasons = []
-    if worse:
-        reasons.append(
-            f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
-        )
+    return _judged(len(weights), explained, errors, largest, worse, peak_fraction)
+
+
+def _judged(
+    n_events: int,
+    explained: list[float],
+    errors: list[float],
+    shares: list[float],
+    worse: list[str],
+    peak_fraction: float,
+) -> MinedCheck:
+    advice = f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
     return MinedCheck(
         "failed" if worse else "good",
-        len(weights),
+        n_events,
         tuple(explained),
         tuple(errors),
-        max(largest, default=float("nan")),
+        max(shares, default=float("nan")),
         peak_fraction,
-        tuple(reasons),
+        (advice,) if worse else (),
     )

@@ -65,7 +65,7 @@ def recommend_method(
     which = " and ".join(f"{percent(fraction)} of the {role}'s" for role, fraction in signed.items())
     reason = (
         f"{which} weights are negative; its risk is bounded below whatever the signs of weights and densities, and it has the "
-        "smallest errors on the benchmarks with negative weights, or at most a tenth above them"
+        "smallest errors on the benchmarks with negative weights from 100,000 events on, and below the least bad worst fit"
     )
     return Recommendation("sign-resolved", None, reason, cautions)
 
