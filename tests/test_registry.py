@@ -126,7 +126,7 @@ def test_no_private_method_is_called_from_another_module() -> None:
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
         }
-        assert used - defined - {"_asdict", "_replace", "_start"} == set(), path
+        assert used - defined - {"_asdict", "_replace"} == set(), path
 
 
 class TestRegistering:
