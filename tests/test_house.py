@@ -242,3 +242,31 @@ def test_files_that_the_architecture_names_exist() -> None:
     places = (SOURCE, root, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
     assert len(named) > 40
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+
+
+MOVES = {"os.replace", "os.rename", "os.renames", "shutil.move"}
+
+
+def moved_files(code: str) -> list[str]:
+    """Return the places that give a file a name by a rename of their own."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and (
+            ast.unparse(node.func) in MOVES
+            or (
+                isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"rename", "replace"}
+                and (len(node.args), len(node.keywords)) == (1, 0)  # that of a text has two
+            )
+        )
+    ]
+
+
+def test_files_appear_whole_by_one_mechanism() -> None:
+    assert moved_files("os.replace(a, b)")
+    assert moved_files("(directory / 'new').replace(path)")
+    assert not moved_files("text.replace('a', 'b')")
+    found = {name_of(path): moved_files(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {name for name, places in found.items() if places} == {"atomic_files.py"}
