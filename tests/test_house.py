@@ -270,3 +270,24 @@ def test_files_appear_whole_by_one_mechanism() -> None:
     assert not moved_files("text.replace('a', 'b')")
     found = {name_of(path): moved_files(path.read_text(encoding="utf-8")) for path in MODULES}
     assert {name for name, places in found.items() if places} == {"atomic_files.py"}
+
+
+ONCE = {
+    "effective size": (r"sum\(\)\)? ?\*\* ?2 ?/|sum_of_weights ?\*\* ?2 ?/|np\.square\(\w+\.sum\(\)\)\)? ?/", "sample.py"),
+    "provenance": (r"importlib\.metadata import .*\bversion\b|python_version\(\)|metadata\.version\(", "provenance.py"),
+    "metadata of a graph": (r"\"training_sha256\"", "estimators/persistent.py"),
+}  # fmt: skip
+"""What is done in one place: how it looks, and where."""
+
+
+@pytest.mark.parametrize(("pattern", "home"), ONCE.values(), ids=ONCE)
+def test_one_mechanism_stands_once(pattern: str, home: str) -> None:
+    found = {name_of(path) for path in MODULES if re.search(pattern, path.read_text(encoding="utf-8"))}
+    assert found - {"__init__.py"} <= {home}  # `quasiratio.__version__` is looked up lazily
+
+
+def test_the_patterns_of_what_stands_once_find_it() -> None:
+    size, provenance, _ = (pattern for pattern, _ in ONCE.values())
+    assert re.search(size, "return w.sum() ** 2 / np.square(w).sum()")
+    assert re.search(size, "after.sum_of_weights**2 / squares")
+    assert re.search(provenance, "from importlib.metadata import PackageNotFoundError, version")
