@@ -132,7 +132,9 @@ class SingleModelRatio(RatioEstimator):
             fit = fit.with_settings(fit.settings)
         trained = self._trained(fit, data)
         self.helped_ = ""
-        for other, difference in self._helping_fits(fit) if self._decides_strength else ():
+        # Where the reference changes its sign the poles are real, and to train them away is to learn something else.
+        may_help = self._decides_strength and not data.densities.has_poles
+        for other, difference in self._helping_fits(fit) if may_help else ():
             if not _has_failed(trained.model, data):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
@@ -144,7 +146,7 @@ class SingleModelRatio(RatioEstimator):
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        self._set_normalization(predictions, reference.weights)
+        self._set_normalization(predictions, reference.weights, has_poles=data.densities.has_poles)
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
@@ -290,10 +292,15 @@ class SingleModelRatio(RatioEstimator):
             ((predictions.n_nonpositive_reference, len(features)),),
         )
 
-    def _set_normalization(self, predictions: RatioPredictions, reference_weights: FloatArray) -> None:
-        """Store the factors that make the weighted mean over the training reference one."""
+    def _set_normalization(
+        self, predictions: RatioPredictions, reference_weights: FloatArray, *, has_poles: bool
+    ) -> None:
+        """Store the factors that make the weighted mean over the training reference one.
+
+        With poles that mean has an infinite variance, and one event would scale all others; the network's own scale is kept.
+        """
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
-        if not self.normalize:
+        if not self.normalize or has_poles:
             return
         rows = np.vstack([predictions.ratio[None], predictions.members])
         means = rows @ reference_weights / reference_weights.sum()
