@@ -21,6 +21,7 @@ from quasiratio.errors import (
 from quasiratio.estimators.densities import (
     AssumedDensity,
     AssumedDensityDocument,
+    EarlierFit,
     FitData,
     assumed_densities,
     checked_ratio,
@@ -147,15 +148,33 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         return self._fit_labelled(events, validation)
 
+    @with_own_threads
+    def fit_further(
+        self,
+        X: Any,  # noqa: ANN401
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None,
+        validation: tuple[Any, npt.ArrayLike, npt.ArrayLike | None] | None,
+        earlier: EarlierFit,
+    ) -> Self:
+        """Learn from the events of an earlier fit, split as they were then, and go on from what that learned."""
+        events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
+        return self._fit_labelled(events, validation, earlier)
+
     def fit_part(self, events: WeightedSample, y: npt.ArrayLike, numbers: npt.NDArray[np.int64]) -> Self:
         """Learn from a part of what a user gave, and tell events by their numbers in the whole."""
         part = labelled_events(self, events, y, None, reset=True, where="given")
         return self._fit_labelled(replace(part, given_numbers=numbers), None)
 
-    def _fit_labelled(self, events: LabelledEvents, validation: Any) -> Self:  # noqa: ANN401
+    def _fit_labelled(
+        self,
+        events: LabelledEvents,
+        validation: Any,  # noqa: ANN401
+        earlier: EarlierFit | None = None,
+    ) -> Self:
         self.checked_settings(len(events))
         warn_about_weights(events, self.n_features_in_)
-        self.seed_ = self.new_seed()
+        self.seed_ = self.new_seed() if earlier is None else earlier.seed
         self.fingerprint_ = data_fingerprint(
             self.feature_list(), events.features, events.labels, events.weights
         )
@@ -178,7 +197,7 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
         numbered_in = "" if validation is None else " of the validation events"
-        data = FitData(training, held_out, densities, numbered_in=numbered_in)
+        data = FitData(training, held_out, densities, numbered_in=numbered_in, earlier=earlier)
         self.training_sizes_: tuple[float, float] | None = data.effective_sizes
         self.fit_events(data)
         self.fit_check_ = self._check(aside, data)

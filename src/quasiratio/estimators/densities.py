@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +24,19 @@ from quasiratio.ratios import SignFloors
 from quasiratio.sample import effective_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import torch
 
     from quasiratio.estimators.training_data import LabelledEvents
+    from quasiratio.estimators.trials import TrialReport
+    from quasiratio.training import TrainingHistory
 
 __all__ = [
     "AssumedDensity",
     "AssumedDensityDocument",
     "Densities",
+    "EarlierFit",
     "FitData",
     "assumed_densities",
     "checked_ratio",
@@ -95,6 +98,11 @@ class Densities:
         """The floors of both classes."""
         return SignFloors(self.reference.floor, self.target.floor)
 
+    @property
+    def has_poles(self) -> bool:
+        """Whether the reference density is seen to change its sign, so that the exact ratio has poles."""
+        return self.reference.sign == "any" and self.reference_signs.test.sign == "negative"
+
     def judge_weights(self, events: LabelledEvents) -> FloatArray:
         """Return weights by which to judge: positive ones for the reference, unless its density is seen to be negative.
 
@@ -104,11 +112,29 @@ class Densities:
         weights = events.weights.copy()
         reference = ~events.labels
         signs = self.reference_signs
-        if self.reference.sign == "positive" or signs.test.sign != "negative":
+        if not self.has_poles:
             floor = (self.reference.floor or 0.0) if self.reference.sign == "positive" else signs.floor
             log_odds = signs.log_odds(events.features[reference])
             weights[reference] = signs.positive_weights(log_odds, weights[reference], floor)
         return weights
+
+
+class EarlierFit(NamedTuple):
+    """A fit of the same events, from whose model another goes on.
+
+    Attributes:
+        model: What it learned, to be changed.
+        history: How that was trained.
+        trials: What was tried.
+        seed: Its seed, and with it the same held-out events.
+        training: Settings of what follows that are not to follow from those of the fit.
+    """
+
+    model: Any
+    history: TrainingHistory
+    trials: TrialReport | None
+    seed: int
+    training: Mapping[str, Any]
 
 
 class FitData(NamedTuple):
@@ -120,6 +146,7 @@ class FitData(NamedTuple):
         densities: What is assumed of the densities.
         tries: Whether to try other settings.
         numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
+        earlier: A fit of the same events to go on from.
     """
 
     training: LabelledEvents
@@ -127,6 +154,7 @@ class FitData(NamedTuple):
     densities: Densities
     tries: bool = True
     numbered_in: str = ""
+    earlier: EarlierFit | None = None
 
     @property
     def effective_sizes(self) -> tuple[float, float]:

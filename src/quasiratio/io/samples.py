@@ -67,6 +67,7 @@ def read_sample(
     condition = None if selection is None else parse_expression(selection)
     table.require_numbers([*(weighting.names if weighting else ()), *(condition.names if condition else ())])
     if features is None:
+        require_named_weight(table, weight)
         chosen = [Feature(name, name) for name in default_features([table], weighting, condition)]
     else:
         chosen = parse_features(features, [table])
