@@ -16,6 +16,7 @@ __all__ = [
     "FitInterrupted",
     "InvalidInputError",
     "LargeFileError",
+    "LostRankError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
@@ -47,7 +48,13 @@ class _Advised(BaseException):
 
 
 class QuasiratioError(_Advised, Exception):
-    """Base class of every error that quasiratio raises on purpose."""
+    """Base class of every error that quasiratio raises on purpose.
+
+    Attributes:
+        is_told: Whether another process of the same work says it.
+    """
+
+    is_told = False
 
 
 class InvalidInputError(QuasiratioError, ValueError):
@@ -60,6 +67,10 @@ class LargeFileError(InvalidInputError):
 
 class DivergenceError(QuasiratioError, RuntimeError):
     """The training risk ran away and no finite state of the model exists (or the user asked to stop)."""
+
+
+class LostRankError(QuasiratioError, RuntimeError):
+    """Another process of the same training has ended, or cannot be reached."""
 
 
 class FitInterrupted(_Advised, KeyboardInterrupt):
