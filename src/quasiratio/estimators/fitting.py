@@ -17,11 +17,13 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
 from quasiratio.networks.threads import network_threads
 from quasiratio.progress import training_progress
+from quasiratio.ratios import sign_parts
 from quasiratio.training import (
     Batch,
     Batches,
     Pool,
     TrainedNetworks,
+    TrainingPool,
     TrainingSettings,
     member_weights,
     normalized_per_group,
@@ -42,6 +44,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 MOST_THREADS = 1024
 """Many more end the process."""
 _DEVICE_KINDS = ("cpu", "cuda", "mps", "xpu")
+_LABEL_OF_PART = np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32)
 
 
 def usable_device(name: str) -> torch.device:
@@ -210,14 +213,32 @@ class Fit:
         """Put an array on the device."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    def signed_pools(self) -> tuple[Pool, Pool]:
+    def part_sums(self) -> npt.NDArray[np.float64]:
+        """Return the sums of the absolute training weights of the four `SIGN_CLASSES`."""
+        events = self.train_events
+        return np.bincount(
+            sign_parts(events.labels, events.weights), weights=np.abs(events.weights), minlength=4
+        )
+
+    def training_pool(self, class_of: npt.NDArray[np.generic], *, absolute: bool = False) -> TrainingPool:
+        """Return all training events, with weights normalised per label.
+
+        Args:
+            class_of: What the networks are told of an event of each of the four `SIGN_CLASSES`.
+            absolute: Whether they get the absolute weights.
+        """
+        events = self.train_events
+        weights = normalized_per_group(self.member_weights, self.tensor(events.labels))
+        classes = self.tensor(class_of[sign_parts(events.labels, events.weights)])
+        return Pool(None, classes, weights.abs() if absolute else weights)
+
+    def signed_pools(self) -> tuple[TrainingPool, Pool]:
         """Return all training and all validation events with weights normalised per class.
 
         The training weights are signed. So are those of the validation, but for the reference's where its density is
         positive: a pole on an event of negative weight would lower the risk there, and be taken for an improvement.
         """
-        labels = self.tensor(self.train_events.labels)
-        training = Pool(None, labels.float(), normalized_per_group(self.member_weights, labels))
+        training = self.training_pool(_LABEL_OF_PART)
         held_out_labels = self.tensor(self.validation_events.labels)
         judged = self.validation_events.weights if self.judge_weights is None else self.judge_weights
         weights = normalized_per_group(self.tensor(judged)[None], held_out_labels)
@@ -227,7 +248,7 @@ class Fit:
         self,
         model: nn.Module,
         objective: Objective,
-        training: Sequence[Pool],
+        training: Sequence[TrainingPool],
         validation: Sequence[Pool],
         *,
         settings: TrainingSettings | None = None,

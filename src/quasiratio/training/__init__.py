@@ -1,6 +1,6 @@
 """Training: batches from memory, objectives, and one loop for any number of networks."""
 
-from quasiratio.training.batches import Batch, Batches, Pool
+from quasiratio.training.batches import Batch, Batches, Pool, TrainingPool
 from quasiratio.training.bootstrap import member_weights, normalized_per_group
 from quasiratio.training.checkpoints import resumable
 from quasiratio.training.history import TrainingHistory
@@ -16,6 +16,7 @@ __all__ = [
     "RatioObjective",
     "TrainedNetworks",
     "TrainingHistory",
+    "TrainingPool",
     "TrainingSettings",
     "TunedRatioObjective",
     "member_weights",

@@ -1,8 +1,11 @@
-"""Mini-batches from tensors in memory.
+"""Mini-batches from events in random order.
 
 A `Pool` lists the events one kind of network trains on, with their classes and weights. They are laid out
 once in random order; a batch is then a stretch of memory, and every member reads from its own place. There
 is no loader, no worker process and no per-event Python.
+
+Where the events come from is nothing to `Batches`: it asks every `TrainingPool` for its `Stretches`. A `Pool` lays
+tensors out in memory; a `StoredPool` (`stored_pool.py`) reads from a store that was shuffled on disk.
 """
 
 from __future__ import annotations
@@ -10,16 +13,56 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from quasiratio.training.ranks import Ranks
 
-__all__ = ["Batch", "Batches", "Pool"]
+__all__ = ["Batch", "Batches", "Pool", "Stretches", "TrainingPool"]
 
 _COLUMNS = ("features", "classes", "weights")
+
+
+class Stretches(Protocol):
+    """Events in random order, of which batches are stretches.
+
+    Attributes:
+        first: Where the present pass over the events began.
+        n_used: How many of them it has used.
+    """
+
+    first: int
+    n_used: int
+
+    def take(self, size: int) -> Batch:
+        """Return the next batch, of one row per member."""
+        ...
+
+
+class TrainingPool(Protocol):
+    """Events of one training problem, wherever they are."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def n_members(self) -> int:
+        """Length of the member axis."""
+        ...
+
+    def shuffled(self, features: Tensor, generator: torch.Generator) -> Stretches:
+        """Return the events in random order.
+
+        Args:
+            features: Scaled features in memory, of which a pool has some.
+            generator: Source of all random numbers.
+        """
+        ...
+
+    def class_sums(self, n_classes: int) -> Tensor:
+        """Return the sum of the weights of each class, for the first member."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,6 +86,14 @@ class Pool:
     def n_members(self) -> int:
         """Length of the member axis."""
         return len(self.weights)
+
+    def shuffled(self, features: Tensor, generator: torch.Generator) -> Stretches:
+        """Copy the events once in random order."""
+        return _ShuffledPool(features, self, generator)
+
+    def class_sums(self, n_classes: int) -> Tensor:
+        """Return the sum of the weights of each class, for the first member."""
+        return torch.zeros(n_classes).index_add_(0, self.classes.cpu(), self.weights[0].cpu())
 
 
 @dataclass(frozen=True)
@@ -101,7 +152,7 @@ class Batches:
     def __init__(
         self,
         features: Tensor,
-        pools: Sequence[Pool],
+        pools: Sequence[TrainingPool],
         batch_size: int,
         generator: torch.Generator,
         ranks: Ranks | None = None,
@@ -111,7 +162,7 @@ class Batches:
         self.batch_size = min(batch_size, self.largest_pool)
         self.generator = generator
         self.n_drawn = 0
-        self._shuffled = [_ShuffledPool(features, pool, generator) for pool in pools]
+        self._shuffled = [pool.shuffled(features, generator) for pool in pools]
 
     def __iter__(self) -> Iterator[Batch]:
         return self.stream(itertools.repeat(self.batch_size))
