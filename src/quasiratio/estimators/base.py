@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
@@ -26,7 +27,7 @@ from quasiratio.estimators.densities import (
     checked_ratio,
     scored_ratio,
 )
-from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.fingerprint import data_fingerprint, stored_fingerprint
 from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
 from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
@@ -36,14 +37,16 @@ from quasiratio.estimators.hyperparameters import (
 )
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
+from quasiratio.estimators.stored_fit import split_store, take_store
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     labelled_events,
     split_indices,
     stacked_samples,
     validation_pair,
-    warn_about_weights,
 )
+from quasiratio.estimators.weight_warnings import warn_about_weights
+from quasiratio.io.event_store import EventStore
 from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
 from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
@@ -104,12 +107,15 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         target_density_: The same of the target density.
         training_sizes_: Effective sizes of the training reference and of the training target.
         fingerprint_: `DataFingerprint` of the events given to `fit`: their number, ranges and checksum.
+        trains_from_store: Whether `fit_store` can be used: training takes all its events from `Fit.training_pool` and
+            `Fit.signed_pools`.
     """
 
     normalize: bool = True
     reference_density: Literal["auto", "positive", "any"] = "auto"
     target_density: Literal["auto", "positive", "any"] = "auto"
 
+    trains_from_store: ClassVar[bool] = False
     parameters_type: ClassVar[type[Document]] = RatioParameters
     fitted_type: ClassVar[type[FittedDocument]] = FittedRatioDocument
 
@@ -168,6 +174,47 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             training, given = events, self._checked_validation(validation)
             fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(given))
             held_out, aside = (given.select(part) for part in split_indices(given, (fraction,), rng))
+        numbered_in = "" if validation is None else " of the validation events"
+        return self._learn(training, held_out, aside, numbered_in=numbered_in)
+
+    @with_own_threads
+    def fit_store(self, store: EventStore, *, say: Callable[[str], None] | None = None) -> Self:
+        """Learn the ratio from events that stay on disk, for samples that do not fit into memory.
+
+        Up to a million training events are held in memory, to scale features by and to test the signs of the densities;
+        the training goes over all of them. `SignResolvedRatio` and `DirectRatio` can.
+
+        Args:
+            store: An `EventStore` of both samples, from `quasiratio.io.create_store`.
+            say: Called with a line about the time that the training will take, before it starts.
+
+        Example:
+            >>> import tempfile, quasiratio as qr
+            >>> rng = np.random.default_rng(0)
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     for name, mean in (("a", 0.0), ("b", 0.5)):
+            ...         np.savez(f"{directory}/{name}.npz", pt=rng.normal(mean, size=2000))
+            ...     pair = f"{directory}/a.npz", f"{directory}/b.npz"
+            ...     store = qr.io.create_store(f"{directory}/store", *pair)
+            ...     model = qr.SignResolvedRatio(max_steps=50, random_state=0).fit_store(store)
+            >>> model.fingerprint_.n_events, model.predict_ratio({"pt": [0.0, 1.0]}).shape
+            (4000, (2,))
+        """
+        take_store(self, store)
+        self.seed_ = self.new_seed()
+        self.fingerprint_ = stored_fingerprint(store)
+        fraction = self.held_out_fraction(len(store))
+        training, held_out, aside, stored = split_store(store, fraction, check_share=_CHECK_SHARE)
+        return self._learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+
+    def _learn(
+        self,
+        training: LabelledEvents,
+        held_out: LabelledEvents,
+        aside: LabelledEvents,
+        **facts: Any,  # noqa: ANN401 - of `FitData`
+    ) -> Self:
+        """Test the densities, train, and check the ratio on events kept aside."""
         densities = assumed_densities(
             training,
             reference=self.reference_density,
@@ -177,13 +224,12 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             seed=self.seed_ % 2**31,
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
-        numbered_in = "" if validation is None else " of the validation events"
-        data = FitData(training, held_out, densities, numbered_in=numbered_in)
+        data = FitData(training, held_out, densities, **facts)
         self.training_sizes_: tuple[float, float] | None = data.effective_sizes
         self.fit_events(data)
         self.fit_check_ = self._check(aside, data)
         if self.fit_check_.status == "failed":
-            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=3)
+            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=4)
         return self
 
     def _check(self, aside: LabelledEvents, data: FitData, **options: Any) -> FitCheck:  # noqa: ANN401

@@ -24,11 +24,12 @@ from quasiratio.ratios import SignFloors
 from quasiratio.sample import effective_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import torch
 
     from quasiratio.estimators.training_data import LabelledEvents
+    from quasiratio.training import StoredTraining
 
 __all__ = [
     "AssumedDensity",
@@ -120,6 +121,8 @@ class FitData(NamedTuple):
         densities: What is assumed of the densities.
         tries: Whether to try other settings.
         numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
+        stored: All events to train on, where they stay on disk; `training` are then some of them.
+        say: Called with a line about the time that a training from disk will take.
     """
 
     training: LabelledEvents
@@ -127,10 +130,14 @@ class FitData(NamedTuple):
     densities: Densities
     tries: bool = True
     numbered_in: str = ""
+    stored: StoredTraining | None = None
+    say: Callable[[str], None] | None = None
 
     @property
     def effective_sizes(self) -> tuple[float, float]:
         """Effective sizes of the training reference and target."""
+        if self.stored is not None:
+            return self.stored.effective_sizes
         labels, weights = self.training.labels, self.training.weights
         return effective_size(weights[~labels]), effective_size(weights[labels])
 

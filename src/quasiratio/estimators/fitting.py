@@ -6,7 +6,7 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
@@ -22,11 +22,14 @@ from quasiratio.training import (
     Batch,
     Batches,
     Pool,
+    StoredPool,
+    StoredTraining,
     TrainedNetworks,
     TrainingPool,
     TrainingSettings,
     member_weights,
     normalized_per_group,
+    projected_line,
     train,
 )
 from quasiratio.wording import shortened
@@ -129,6 +132,9 @@ class Fit:
         n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
         seed: Seed of every random choice of the fit.
+        stored: The training events, where they stay on disk; `train_events` are then some of them, enough to scale
+            features by and to look at.
+        say: Called with a line about the time that a training from disk will take.
     """
 
     train_events: LabelledEvents
@@ -146,6 +152,8 @@ class Fit:
     n_threads: int | None
     verbose: bool
     seed: int
+    stored: StoredTraining | None = None
+    say: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self._seed_generators()
@@ -158,8 +166,14 @@ class Fit:
         self.scaling = FeatureScaling.from_data(
             self.train_events.features, self.periodic, objects=self.objects, fill=self.fill, drop=True
         ).to(self.device)
-        self.train_inputs = self._scaled(self.train_events)
         self.validation_inputs = self._scaled(self.validation_events)
+        if self.stored is not None:
+            self.train_inputs = self.validation_inputs[:0]
+            self.stored = replace(
+                self.stored, n_members=self.n_members, seed=self.bootstrap_generator.initial_seed()
+            )
+            return
+        self.train_inputs = self._scaled(self.train_events)
         weights = torch.from_numpy(self.train_events.weights).to(self.device)
         self.member_weights = member_weights(weights, self.n_members, self.bootstrap_generator)
         """Signed, bootstrapped, not yet normalised: `(n_members, n)`."""
@@ -174,10 +188,18 @@ class Fit:
         scaled: Tensor = self.scaling(torch.from_numpy(events.features).to(self.device))
         return scaled
 
+    @property
+    def n_training(self) -> int:
+        """Number of training events."""
+        return len(self.train_events) if self.stored is None else len(self.stored)
+
     def alone(self) -> Self:
         """Return the same fit with one member, which sees the data as they are."""
         single = copy.copy(self)
         single.n_members = 1
+        if self.stored is not None:
+            single.stored = replace(self.stored, n_members=1)
+            return single
         single.member_weights = self.tensor(self.train_events.weights)[None]
         return single
 
@@ -215,6 +237,8 @@ class Fit:
 
     def part_sums(self) -> npt.NDArray[np.float64]:
         """Return the sums of the absolute training weights of the four `SIGN_CLASSES`."""
+        if self.stored is not None:
+            return self.stored.part_sums[0]
         events = self.train_events
         return np.bincount(
             sign_parts(events.labels, events.weights), weights=np.abs(events.weights), minlength=4
@@ -227,6 +251,8 @@ class Fit:
             class_of: What the networks are told of an event of each of the four `SIGN_CLASSES`.
             absolute: Whether they get the absolute weights.
         """
+        if self.stored is not None:
+            return StoredPool(self.stored, self.scaling, class_of, absolute=absolute)
         events = self.train_events
         weights = normalized_per_group(self.member_weights, self.tensor(events.labels))
         classes = self.tensor(class_of[sign_parts(events.labels, events.weights)])
@@ -264,6 +290,8 @@ class Fit:
             network_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
             training_progress(objective.name, verbose=self.verbose) as progress,
         ):
+            if self.stored is not None and self.say is not None:
+                self.say(projected_line(model, objective, training, held_out, settings, self.device))
             return train(
                 model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress
             )

@@ -67,6 +67,7 @@ class SignResolvedRatio(SingleModelRatio):
 
     parameters_type: ClassVar[type[Document]] = ResolvedParameters
     model_type: ClassVar[type[RatioModel]] = SignResolvedModel
+    trains_from_store: ClassVar[bool] = True
 
     def take_from_model(self, model: Any) -> None:  # noqa: ANN401
         """Set the classes that carry weight."""

@@ -22,13 +22,13 @@ from quasiratio.estimators.densities import FitData, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
+from quasiratio.estimators.stored_fit import reference_means, stored_means
 from quasiratio.estimators.support import SupportDiagnostic, SupportDocument, diagnose_support
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.estimators.trials import TrialReport, TrialReportDocument
 from quasiratio.model_files.document import PositiveFloat, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import RatioModel, SignFloors
-from quasiratio.ratios.ratio_model import RatioPredictions
 from quasiratio.training import TrainingHistory, TrainingSettings
 from quasiratio.training.history import HistoryDocument
 from quasiratio.wording import percent
@@ -123,7 +123,9 @@ class SingleModelRatio(RatioEstimator):
         # The published schedule validates as published, with signed weights where any sign is allowed.
         is_published = self.schedule == "constant" and data.densities.reference.sign == "any"
         judge_weights = None if is_published else data.densities.judge_weights(data.held_out)
-        fit = self.prepared_fit(data.training, data.held_out, self.seed_, judge_weights)
+        fit = self.prepared_fit(
+            data.training, data.held_out, self.seed_, judge_weights, stored=data.stored, say=data.say
+        )
         if not data.tries:
             fit = fit.with_settings(fit.settings)
         trained = self.train_model(fit, data.densities.floors)
@@ -140,7 +142,11 @@ class SingleModelRatio(RatioEstimator):
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        self._set_normalization(predictions, reference.weights)
+        if data.stored is None:
+            means = reference_means(predictions, reference.weights)
+        else:
+            means = stored_means(self.model_, data.stored, members=self.n_members > 1)
+        self._set_normalization(means)
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
@@ -281,13 +287,11 @@ class SingleModelRatio(RatioEstimator):
             ((predictions.n_nonpositive_reference, len(features)),),
         )
 
-    def _set_normalization(self, predictions: RatioPredictions, reference_weights: FloatArray) -> None:
+    def _set_normalization(self, means: FloatArray) -> None:
         """Store the factors that make the weighted mean over the training reference one."""
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
         if not self.normalize:
             return
-        rows = np.vstack([predictions.ratio[None], predictions.members])
-        means = rows @ reference_weights / reference_weights.sum()
         if not np.all(np.isfinite(means) & (means > 0)):
             msg = (
                 f"The mean ratio over the training reference is {means.min():.6g}, so it cannot be normalised "

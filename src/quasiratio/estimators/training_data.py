@@ -23,8 +23,8 @@ from quasiratio.columns import (
     require_finite_columns,
     with_needed_precision,
 )
-from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
-from quasiratio.sample import WeightedSample, effective_size
+from quasiratio.errors import InvalidInputError
+from quasiratio.sample import WeightedSample
 
 __all__ = [
     "LabelledEvents",
@@ -32,16 +32,13 @@ __all__ = [
     "checked_features",
     "event_weights",
     "labelled_events",
+    "require_fraction",
+    "require_positive_parts",
     "split_indices",
     "split_validation",
     "stacked_samples",
     "validation_pair",
-    "warn_about_sample",
-    "warn_about_weights",
 ]
-
-_FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.1
-_EFFECTIVE_PER_FEATURE = 40
 
 
 @dataclass(frozen=True)
@@ -263,9 +260,7 @@ def split_indices(
     The first part is what is left for training. Where there are events for it, the first fraction gets at least one of
     every label and sign; the others get what their fraction amounts to, which may be nothing.
     """
-    if not 0 < fractions[0] < 1:
-        msg = f"Got validation_fraction = {fractions[0]}; expected a number between 0 and 1."
-        raise InvalidInputError(msg)
+    require_fraction(fractions[0])
     part_of = np.zeros(len(events), dtype=np.int64)
     groups = 2 * events.labels + (events.weights < 0)
     for group in range(4):
@@ -278,59 +273,25 @@ def split_indices(
             part_of[members[start : start + n_taken]] = number
             start += n_taken
     parts = [np.flatnonzero(part_of == number) for number in range(len(fractions) + 1)]
-    advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
-    for part, name in zip(parts[:2], ("training", "validation"), strict=True):
-        try:
-            events.select(part).require_positive_sums(name)
-        except InvalidInputError as error:
-            raise InvalidInputError(str(error) + advice) from None
+    require_positive_parts(*(events.select(part) for part in parts[:2]))
     return parts
 
 
-def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
-    """Name, before anything is trained, what in the weights of both classes no training can mend."""
-    for label, role in ((False, "reference"), (True, "target")):
-        chosen = events.labels == label
-        warn_about_sample(
-            events.weights[chosen], n_features, role, look_at="fit_check_", numbers=events.numbers[chosen]
-        )
+def require_fraction(fraction: float) -> None:
+    """Raise unless this share of the events can validate."""
+    if not 0 < fraction < 1:
+        msg = f"Got validation_fraction = {fraction}; expected a number between 0 and 1."
+        raise InvalidInputError(msg)
 
 
-def warn_about_sample(
-    weights: npt.NDArray[np.float64],
-    n_features: int,
-    role: str,
-    *,
-    look_at: str,
-    numbers: npt.NDArray[np.int64] | None = None,
-) -> None:
-    """Name, before anything is trained, what in the weights of one sample no training can mend.
-
-    Args:
-        weights: Signed weights.
-        n_features: Number of features.
-        role: What the sample is called.
-        look_at: The learned attribute that says whether the fit succeeded.
-        numbers: Numbers of the events; counted here when left out.
-    """
-    abs_weights = np.abs(weights)
-    largest = int(np.argmax(abs_weights))
-    share = float(abs_weights[largest] / abs_weights.sum())
-    if len(weights) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
-        number = largest if numbers is None else int(numbers[largest])
-        msg = (
-            f"One event of the {role}, number {number}, has the weight {weights[largest]:.6g} and {share:.0%} of the sum "
-            "of |w|: it decides the fit alone. Look at it, or leave it out."
-        )
-        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
-        return
-    size = effective_size(weights)
-    if size < _EFFECTIVE_PER_FEATURE * n_features:
-        msg = (
-            f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
-            f"{_EFFECTIVE_PER_FEATURE} per feature. Use fewer features or more events, and look at `{look_at}`."
-        )
-        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
+def require_positive_parts(training: LabelledEvents, validation: LabelledEvents) -> None:
+    """Raise unless both classes have a positive sum of weights in both parts."""
+    advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
+    for part, name in ((training, "training"), (validation, "validation")):
+        try:
+            part.require_positive_sums(name)
+        except InvalidInputError as error:
+            raise InvalidInputError(str(error) + advice) from None
 
 
 def _checked_labels(labels: npt.NDArray[Any], n_events: int) -> npt.NDArray[np.bool_]:

@@ -1,11 +1,13 @@
-"""Training: batches from memory, objectives, and one loop for any number of networks."""
+"""Training: batches from memory or disk, objectives, and one loop for any number of networks."""
 
 from quasiratio.training.batches import Batch, Batches, Pool, TrainingPool
 from quasiratio.training.bootstrap import member_weights, normalized_per_group
 from quasiratio.training.checkpoints import resumable
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
+from quasiratio.training.projection import projected_line
 from quasiratio.training.settings import TrainingSettings
+from quasiratio.training.stored_pool import StoredPool, StoredTraining
 from quasiratio.training.trainer import TrainedNetworks, train
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "CrossEntropyObjective",
     "Pool",
     "RatioObjective",
+    "StoredPool",
+    "StoredTraining",
     "TrainedNetworks",
     "TrainingHistory",
     "TrainingPool",
@@ -21,6 +25,7 @@ __all__ = [
     "TunedRatioObjective",
     "member_weights",
     "normalized_per_group",
+    "projected_line",
     "resumable",
     "train",
 ]
