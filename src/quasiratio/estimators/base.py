@@ -29,7 +29,7 @@ from quasiratio.estimators.densities import (
 )
 from quasiratio.estimators.fingerprint import data_fingerprint, stored_fingerprint
 from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
-from quasiratio.estimators.fitting import usable_device, with_own_threads
+from quasiratio.estimators.fitting import require_one_process, usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
@@ -37,10 +37,13 @@ from quasiratio.estimators.hyperparameters import (
 )
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
+from quasiratio.estimators.shared_fit import fit_together
 from quasiratio.estimators.stored_fit import split_store, take_store
 from quasiratio.estimators.training_data import (
     LabelledEvents,
+    checked_validation,
     labelled_events,
+    split_given,
     split_indices,
     stacked_samples,
     validation_pair,
@@ -50,6 +53,7 @@ from quasiratio.io.event_store import EventStore
 from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
 from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
+from quasiratio.training import Ranks
 
 __all__ = [
     "FittedRatioDocument",
@@ -63,7 +67,6 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 _CHECK_SHARE = 0.5
 """Events kept aside for the check, in units of those held out for validation."""
-_MOST_CHECK_EVENTS = 200_000
 
 
 class RatioParameters(NetworkParameters):
@@ -150,6 +153,9 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             validation: `(X, y, w)` to validate on and to check with, `w` as above; else `validation_fraction` of the
                 events is held out, and half of that again for the check.
         """
+        if Ranks.present().size > 1:
+            fit_together(self, (X, y, sample_weight), validation, check_share=_CHECK_SHARE)
+            return self
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         return self._fit_labelled(events, validation)
 
@@ -171,11 +177,9 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
         else:
-            training, given = events, self._checked_validation(validation)
-            fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(given))
-            held_out, aside = (given.select(part) for part in split_indices(given, (fraction,), rng))
+            training, (held_out, aside) = events, split_given(checked_validation(self, validation), rng)
         numbered_in = "" if validation is None else " of the validation events"
-        return self._learn(training, held_out, aside, numbered_in=numbered_in)
+        return self.learn(training, held_out, aside, numbered_in=numbered_in)
 
     @with_own_threads
     def fit_store(self, store: EventStore, *, say: Callable[[str], None] | None = None) -> Self:
@@ -200,14 +204,15 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             >>> model.fingerprint_.n_events, model.predict_ratio({"pt": [0.0, 1.0]}).shape
             (4000, (2,))
         """
+        require_one_process("a store of events")
         take_store(self, store)
         self.seed_ = self.new_seed()
         self.fingerprint_ = stored_fingerprint(store)
         fraction = self.held_out_fraction(len(store))
         training, held_out, aside, stored = split_store(store, fraction, check_share=_CHECK_SHARE)
-        return self._learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+        return self.learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
 
-    def _learn(
+    def learn(
         self,
         training: LabelledEvents,
         held_out: LabelledEvents,
@@ -374,13 +379,6 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         self.target_density_ = AssumedDensity.stored(document.target_density)
         sizes = document.training_sizes
         self.training_sizes_ = None if sizes is None else (from_measured(sizes[0]), from_measured(sizes[1]))
-
-    def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401
-        if not isinstance(validation, tuple | list) or len(validation) != 3:
-            msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
-            raise InvalidInputError(msg)
-        features, labels, weights = validation
-        return labelled_events(self, features, labels, weights, reset=False, where="validation")
 
 
 def _ratio_class(kind: str) -> type[RatioEstimator]:

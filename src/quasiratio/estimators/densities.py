@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.model_files.document import Document, Text
 from quasiratio.ratios import SignFloors
 from quasiratio.sample import effective_size
+from quasiratio.training.ranks import Ranks, alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     import torch
 
     from quasiratio.estimators.training_data import LabelledEvents
-    from quasiratio.training import StoredTraining
+    from quasiratio.training import TrainingSource
 
 __all__ = [
     "AssumedDensity",
@@ -121,7 +123,8 @@ class FitData(NamedTuple):
         densities: What is assumed of the densities.
         tries: Whether to try other settings.
         numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
-        stored: All events to train on, where they stay on disk; `training` are then some of them.
+        stored: All events to train on, where they stay on disk or are those of several processes; `training` are then some of
+            them.
         say: Called with a line about the time that a training from disk will take.
     """
 
@@ -130,7 +133,7 @@ class FitData(NamedTuple):
     densities: Densities
     tries: bool = True
     numbered_in: str = ""
-    stored: StoredTraining | None = None
+    stored: TrainingSource | None = None
     say: Callable[[str], None] | None = None
 
     @property
@@ -153,7 +156,8 @@ def checked_ratio(
 def scored_ratio(ratio: FloatArray, events: LabelledEvents, periodic: Sequence[int]) -> CheckedRatio:
     """Arrange the ratio at events of both classes for a score, with signs that are learned from these events alone."""
     reference = ~events.labels
-    signs = LearnedSigns.of(events.features[reference], events.weights[reference], periodic=periodic)
+    with alone():  # also where others have events to score
+        signs = LearnedSigns.of(events.features[reference], events.weights[reference], periodic=periodic)
     return _arranged(ratio, events, signs.judge_weights(events.weights[reference]))
 
 
@@ -211,9 +215,17 @@ def assumed_densities(
         if stated not in _STATEMENTS:
             msg = f"Got {name} = {stated!r}; expected one of {', '.join(_STATEMENTS)}."
             raise InvalidInputError(msg)
+    ranks = Ranks.present()  # which have the same events here, and must come to the same conclusion
     signs = [
-        LearnedSigns.of(
-            events.features[chosen], events.weights[chosen], periodic=periodic, device=device, seed=seed
+        ranks.once(
+            partial(
+                LearnedSigns.of,
+                events.features[chosen],
+                events.weights[chosen],
+                periodic=periodic,
+                device=device,
+                seed=seed,
+            )
         )
         for chosen in (~events.labels, events.labels)
     ]

@@ -37,6 +37,7 @@ __all__ = [
     "SeenEvents",
     "data_fingerprint",
     "event_sketch",
+    "joined_fingerprint",
     "stored_fingerprint",
 ]
 
@@ -268,6 +269,36 @@ def stored_fingerprint(store: EventStore) -> DataFingerprint:
         store.sha256,
         tuple(event_sketch(hashes) for hashes in smallest),
     )
+
+
+def joined_fingerprint(parts: Sequence[DataFingerprint]) -> DataFingerprint:
+    """Summarise events of which several processes have summarised their own.
+
+    Example:
+        >>> parts = [data_fingerprint(["x"], np.array([[x]], np.float32), None, np.ones(1)) for x in (1.0, 3.0)]
+        >>> joined = joined_fingerprint(parts)
+        >>> joined.n_events, joined.ranges, joined.share_seen([[1.0], [3.0]] * 3)
+        (2, {'x': (1.0, 3.0)}, 1.0)
+    """
+    ranges = {
+        name: (min(one.ranges[name][0] for one in parts), max(one.ranges[name][1] for one in parts))
+        for name in parts[0].ranges
+    }
+    checksum = hashlib.sha256("".join(one.sha256 for one in parts).encode()).hexdigest()
+    sketches = tuple(
+        _joined_sketch(several) for several in zip(*(one.sketches for one in parts), strict=True)
+    )
+    n_events, total = sum(one.n_events for one in parts), sum(one.sum_of_weights for one in parts)
+    return DataFingerprint(n_events, total, ranges, checksum, sketches)
+
+
+def _joined_sketch(sketches: Sequence[EventSketch]) -> EventSketch:
+    """Return the smallest hashes of all; none where those of one part tell nothing."""
+    if any(not sketch.hashes and not sketch.is_complete for sketch in sketches):
+        return EventSketch()
+    together = sorted({value for sketch in sketches for value in sketch.hashes})
+    is_complete = len(together) <= SKETCH_SIZE and all(sketch.is_complete for sketch in sketches)
+    return EventSketch(tuple(together[:SKETCH_SIZE]), is_complete)
 
 
 def data_fingerprint(

@@ -6,7 +6,7 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
@@ -22,11 +22,11 @@ from quasiratio.training import (
     Batch,
     Batches,
     Pool,
-    StoredPool,
-    StoredTraining,
+    Ranks,
     TrainedNetworks,
     TrainingPool,
     TrainingSettings,
+    TrainingSource,
     member_weights,
     normalized_per_group,
     projected_line,
@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
-__all__ = ["MOST_THREADS", "Fit", "available_device", "usable_device", "with_own_threads"]
+__all__ = [
+    "MOST_THREADS",
+    "Fit",
+    "available_device",
+    "require_one_process",
+    "usable_device",
+    "with_own_threads",
+]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -91,6 +98,16 @@ def available_device(name: str) -> torch.device:
         return torch.device("cpu")
 
 
+def require_one_process(what: str) -> None:
+    """Raise where several processes are to do together what needs all events in one."""
+    if Ranks.present().size > 1:
+        msg = (
+            f"Got several processes for {what}, which needs all events in one; expected SignResolvedRatio ('sign-resolved') "
+            "or DirectRatio ('direct'), without folds or several weights."
+        )
+        raise InvalidInputError(msg)
+
+
 def with_own_threads(fit: _Method) -> _Method:
     """Keep all that a `fit` does, tests of signs and checks among it, to the threads that its estimator was given.
 
@@ -132,8 +149,8 @@ class Fit:
         n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
         seed: Seed of every random choice of the fit.
-        stored: The training events, where they stay on disk; `train_events` are then some of them, enough to scale
-            features by and to look at.
+        stored: The training events, where they stay on disk or are those of several processes; `train_events` are then
+            some of them, enough to scale features by and to look at.
         say: Called with a line about the time that a training from disk will take.
     """
 
@@ -152,7 +169,7 @@ class Fit:
     n_threads: int | None
     verbose: bool
     seed: int
-    stored: StoredTraining | None = None
+    stored: TrainingSource | None = None
     say: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
@@ -168,10 +185,8 @@ class Fit:
         ).to(self.device)
         self.validation_inputs = self._scaled(self.validation_events)
         if self.stored is not None:
-            self.train_inputs = self.validation_inputs[:0]
-            self.stored = replace(
-                self.stored, n_members=self.n_members, seed=self.bootstrap_generator.initial_seed()
-            )
+            self.train_inputs = self.stored.inputs(self.scaling)
+            self.stored = self.stored.for_members(self.n_members, self.bootstrap_generator.initial_seed())
             return
         self.train_inputs = self._scaled(self.train_events)
         weights = torch.from_numpy(self.train_events.weights).to(self.device)
@@ -198,7 +213,7 @@ class Fit:
         single = copy.copy(self)
         single.n_members = 1
         if self.stored is not None:
-            single.stored = replace(self.stored, n_members=1)
+            single.stored = self.stored.for_members(1)
             return single
         single.member_weights = self.tensor(self.train_events.weights)[None]
         return single
@@ -252,7 +267,7 @@ class Fit:
             absolute: Whether they get the absolute weights.
         """
         if self.stored is not None:
-            return StoredPool(self.stored, self.scaling, class_of, absolute=absolute)
+            return self.stored.pool(self.scaling, class_of, absolute=absolute)
         events = self.train_events
         weights = normalized_per_group(self.member_weights, self.tensor(events.labels))
         classes = self.tensor(class_of[sign_parts(events.labels, events.weights)])
@@ -280,20 +295,33 @@ class Fit:
         settings: TrainingSettings | None = None,
         keep_initial: bool = False,
     ) -> TrainedNetworks:
-        """Train `model` on one pool, or on several side by side, to its best validated state."""
-        settings = settings or self.settings
-        batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator)
+        """Train `model` on one pool, or on several side by side, to its best validated state.
+
+        Raises:
+            InvalidInputError: Several processes are to train on events that this one has.
+        """
+        settings, ranks = settings or self.settings, Ranks.present()
+        if self.stored is None:
+            require_one_process("this fit")
+        batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator, ranks)
         n_held_out = settings.n_validation_events(max(len(pool) for pool in validation))
         held_out = self._validation_batch(validation, n_held_out)
-        n_rows = settings.batch_size * (self.n_members * len(training))
+        n_rows = settings.batch_size * (self.n_members * len(training)) // ranks.size
         with (
             network_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
-            training_progress(objective.name, verbose=self.verbose) as progress,
+            training_progress(objective.name, verbose=self.verbose and ranks.is_first) as progress,
         ):
             if self.stored is not None and self.say is not None:
                 self.say(projected_line(model, objective, training, held_out, settings, self.device))
             return train(
-                model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress
+                model,
+                objective,
+                batches,
+                held_out,
+                settings,
+                keep_initial=keep_initial,
+                progress=progress,
+                ranks=ranks,
             )
 
     def _validation_batch(self, pools: Sequence[Pool], max_events: int) -> Batch:

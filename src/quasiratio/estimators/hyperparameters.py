@@ -20,7 +20,7 @@ from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
 from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles
 from quasiratio.sample import WeightedSample
-from quasiratio.training import StoredTraining, TrainingSettings
+from quasiratio.training import TrainingSettings, TrainingSource
 from quasiratio.training.standard import (
     STANDARD_MEMBER_DECAY,
     standard_batch_size,
@@ -193,7 +193,7 @@ class NetworkEstimator(PersistentEstimator):
         seed: int,
         judge_weights: npt.NDArray[np.float64] | None = None,
         *,
-        stored: StoredTraining | None = None,
+        stored: TrainingSource | None = None,
         say: Callable[[str], None] | None = None,
     ) -> Fit:
         """Check the hyperparameters and put the events on the device; those of a store stay on disk."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from quasiratio.estimators.trials import TrialReport, TrialReportDocument
 from quasiratio.model_files.document import PositiveFloat, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import RatioModel, SignFloors
-from quasiratio.training import TrainingHistory, TrainingSettings
+from quasiratio.training import Ranks, TrainingHistory, TrainingSettings
 from quasiratio.training.history import HistoryDocument
 from quasiratio.wording import percent
 
@@ -129,9 +130,9 @@ class SingleModelRatio(RatioEstimator):
         if not data.tries:
             fit = fit.with_settings(fit.settings)
         trained = self.train_model(fit, data.densities.floors)
-        self.helped_ = ""
+        self.helped_, ranks = "", Ranks.present()
         for other, difference in self._helping_fits(fit) if self._decides_strength else ():
-            if not _has_failed(trained.model, data):
+            if not ranks.once(functools.partial(_has_failed, trained.model, data)):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
             trained = self.train_model(other, data.densities.floors)

@@ -22,7 +22,7 @@ from quasiratio.estimators.training_data import (
 )
 from quasiratio.estimators.weight_warnings import warn_about_total
 from quasiratio.registry import ESTIMATORS
-from quasiratio.training import StoredTraining
+from quasiratio.training import StoredTraining, TrainingSource
 
 if TYPE_CHECKING:
     from quasiratio.io import EventStore
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from quasiratio.ratios.ratio_model import RatioPredictions
 
 __all__ = [
+    "MOST_ASIDE",
     "MOST_COMMON",
+    "MOST_HELD_OUT",
     "StoredSplit",
     "reference_means",
     "require_streaming",
@@ -42,7 +44,8 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 MOST_COMMON = 2**20
 """Training events in memory, of which scaling, signs, support and noise are made."""
-_MOST_HELD_OUT, _MOST_ASIDE = 2**20, 2**18
+MOST_HELD_OUT, MOST_ASIDE = 2**20, 2**18
+"""Events that validate, and events kept aside for the check."""
 
 
 class StoredSplit(NamedTuple):
@@ -70,8 +73,8 @@ def split_store(store: EventStore, fraction: float, *, check_share: float) -> St
         check_share: Events kept aside, in units of those.
     """
     require_fraction(fraction)
-    n_held_out = min(max(1, round(fraction * len(store))), _MOST_HELD_OUT)
-    n_aside = min(round(check_share * fraction * len(store)), _MOST_ASIDE)
+    n_held_out = min(max(1, round(fraction * len(store))), MOST_HELD_OUT)
+    n_aside = min(round(check_share * fraction * len(store)), MOST_ASIDE)
     start = n_held_out + n_aside
     bounds = ((start, min(start + MOST_COMMON, len(store))), (0, n_held_out), (n_held_out, start))
     training, held_out, aside = (_rows(store, first, last) for first, last in bounds)
@@ -132,12 +135,11 @@ def reference_means(predictions: RatioPredictions, weights: FloatArray) -> Float
     return np.asarray(rows @ weights / weights.sum())
 
 
-def stored_means(model: RatioModel, stored: StoredTraining, *, members: bool) -> FloatArray:
+def stored_means(model: RatioModel, stored: TrainingSource, *, members: bool) -> FloatArray:
     """Return `reference_means` over all training events of the reference, block by block."""
-    weighted: FloatArray | float = 0.0
-    total = 0.0
+    weighted, total = np.zeros(1 + (model.n_members if members else 0)), np.zeros(1)
     for features, weights in stored.reference_events():
         predictions = model.predict(features, members=members)
-        weighted = weighted + np.vstack([predictions.ratio[None], predictions.members]) @ weights
-        total += float(weights.sum())
-    return np.asarray(weighted / total)
+        weighted += np.vstack([predictions.ratio[None], predictions.members]) @ weights
+        total += weights.sum()
+    return np.asarray(stored.summed(weighted) / stored.summed(total))

@@ -13,6 +13,7 @@ import datetime as dt
 import io
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -23,7 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from quasiratio.errors import LostRankError, QuasiratioError
+from quasiratio.errors import LostRankError, QuasiratioError, QuasiratioWarning
 
 __all__ = ["Place", "Ranks", "alone", "joined_ranks"]
 
@@ -170,6 +171,14 @@ class Ranks:
         if errors:
             errors[0].is_told = not self.is_first
             raise errors[0]
+
+    @contextmanager
+    def one_voice(self) -> Iterator[None]:
+        """Let the first rank alone warn in this block: the others have nothing else to say."""
+        with warnings.catch_warnings():
+            if not self.is_first:
+                warnings.simplefilter("ignore", QuasiratioWarning)
+            yield
 
     def places(self, counts: Sequence[int]) -> list[Place]:
         """Return where the events of this rank stand, for each of several numbers of events."""

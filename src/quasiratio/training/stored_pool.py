@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from quasiratio.errors import InvalidInputError
 from quasiratio.io.event_store import BLOCK_EVENTS
 from quasiratio.ratios import sign_parts
 from quasiratio.training.batches import Batch
 from quasiratio.training.bootstrap import block_counts
+from quasiratio.training.training_source import TrainingSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class StoredTraining:
+class StoredTraining(TrainingSource):
     """The events of a store that train: all from some row on, those before it being held out.
 
     Attributes:
@@ -83,16 +83,15 @@ class StoredTraining:
         counts = block_counts(n_events, self.n_members, seed=self.seed, block=block)
         return counts[:, start - block * BLOCK_EVENTS : stop - block * BLOCK_EVENTS]
 
-    def factors(self) -> FloatArray:
-        """Return what makes every label's weights sum to half of the number of events, `(n_members, 2)`."""
-        signed = self.part_sums @ np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-        if not (signed > 0).all():
-            msg = (
-                f"The weights of one class of an ensemble member sum to {signed.min():.6g}; expected a positive sum. "
-                "There are too few events: use n_members=1, or more events."
-            )
-            raise InvalidInputError(msg)
-        return np.asarray(0.5 * len(self) / signed)
+    def inputs(self, scaling: FeatureScaling) -> Tensor:
+        """Return none: pools read the features themselves."""
+        return torch.empty(0, scaling.n_inputs, device=scaling.mean.device)
+
+    def pool(
+        self, scaling: FeatureScaling, class_of: npt.NDArray[Any], *, absolute: bool = False
+    ) -> StoredPool:
+        """Return the events, to be read when they are needed."""
+        return StoredPool(self, scaling, class_of, absolute=absolute)
 
     def reference_events(self) -> Iterator[tuple[npt.NDArray[np.float32], FloatArray]]:
         """Yield features and weights of the reference events, block by block."""
@@ -146,10 +145,7 @@ class StoredPool:
 
     def class_sums(self, n_classes: int) -> Tensor:
         """Return the sum of the weights of each class, for the first member."""
-        signs = 1.0 if self.is_absolute else np.array([1.0, -1.0, 1.0, -1.0])
-        sums = self.events.part_sums[0] * signs * self.factors[0].repeat(2)
-        numbers = torch.from_numpy(self.class_of.astype(np.int64))
-        return torch.zeros(n_classes).index_add_(0, numbers, torch.from_numpy(sums).float())
+        return self.events.class_sums(self.class_of, n_classes, absolute=self.is_absolute)
 
     @torch.no_grad()
     def block(self, member: int, row: int) -> _Block:
