@@ -175,9 +175,18 @@ def trusted() -> str:
 
 
 def recipe() -> str:
-    rows = sorted(read_rows("recipe"), key=lambda row: row["seed"])
-    body = [[str(row["seed"]), f"{row['error']:.3g}", f"{row['effective']:.2g}"] for row in rows]
-    return _table(["seed", "error", "effective size"], body)
+    groups: dict[str, list[dict]] = {}
+    for row in sorted(read_rows("recipe"), key=lambda row: (row["problem"], row["seed"])):
+        groups.setdefault(row["problem"], []).append(row)
+    body = [
+        [
+            name,
+            ", ".join(f"{row['error']:.3g}" for row in rows),
+            f"{min(row['effective'] for row in rows):.2g}",
+        ]
+        for name, rows in groups.items()
+    ]
+    return _table(["problem", "error of each seed", "smallest effective size"], body)
 
 
 def default_fit() -> str:
@@ -299,7 +308,8 @@ SECTIONS = {
         (
             "### How hard the problem is\n\nA fixed recipe on equal shares, 100,000 events per class: the sign-resolved classifier "
             "with six passes in batches of 2048, a smallest asymmetry of 0.1, angles as plain numbers, and nothing tried or "
-            "regularised. Of the problem, not of a method, an error between 0.35 and 0.5 was asked."
+            "regularised. Of the problem, not of a method, an error between 0.35 and 0.5 was asked. On the Signed toy and in six "
+            "dimensions the same recipe, on the same events as the default above, tells what of an error is the sample's."
         ),
         recipe,
     ),

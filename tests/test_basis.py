@@ -194,3 +194,9 @@ def test_a_polynomial_of_other_parameters_is_the_same() -> None:
     moved = basis.recentred(centre) @ c
     assert basis(theta - centre) @ moved == pytest.approx(basis(theta) @ c)
     np.testing.assert_allclose(basis.recentred(-centre) @ moved, c, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_parameters", "order"), [(1, 10**30), (1, 65), (40, 10)])
+def test_an_order_beyond_memory_is_one_sentence(n_parameters: int, order: int) -> None:
+    with pytest.raises(InvalidInputError, match="expected at most 64 and at most 100,000 terms"):
+        qr.PolynomialBasis([f"c{index}" for index in range(n_parameters)], order)

@@ -242,3 +242,52 @@ def test_files_that_the_architecture_names_exist() -> None:
     places = (SOURCE, root, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
     assert len(named) > 40
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+
+
+MOVES = {"os.replace", "os.rename", "os.renames", "shutil.move"}
+
+
+def moved_files(code: str) -> list[str]:
+    """Return the places that give a file a name by a rename of their own."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Call)
+        and (
+            ast.unparse(node.func) in MOVES
+            or (
+                isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"rename", "replace"}
+                and (len(node.args), len(node.keywords)) == (1, 0)  # that of a text has two
+            )
+        )
+    ]
+
+
+def test_files_appear_whole_by_one_mechanism() -> None:
+    assert moved_files("os.replace(a, b)")
+    assert moved_files("(directory / 'new').replace(path)")
+    assert not moved_files("text.replace('a', 'b')")
+    found = {name_of(path): moved_files(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {name for name, places in found.items() if places} == {"atomic_files.py"}
+
+
+ONCE = {
+    "effective size": (r"sum\(\)\)? ?\*\* ?2 ?/|sum_of_weights ?\*\* ?2 ?/|np\.square\(\w+\.sum\(\)\)\)? ?/", "sample.py"),
+    "provenance": (r"importlib\.metadata import .*\bversion\b|python_version\(\)|metadata\.version\(", "provenance.py"),
+    "metadata of a graph": (r"\"training_sha256\"", "estimators/persistent.py"),
+}  # fmt: skip
+"""What is done in one place: how it looks, and where."""
+
+
+@pytest.mark.parametrize(("pattern", "home"), ONCE.values(), ids=ONCE)
+def test_one_mechanism_stands_once(pattern: str, home: str) -> None:
+    found = {name_of(path) for path in MODULES if re.search(pattern, path.read_text(encoding="utf-8"))}
+    assert found - {"__init__.py"} <= {home}  # `quasiratio.__version__` is looked up lazily
+
+
+def test_the_patterns_of_what_stands_once_find_it() -> None:
+    size, provenance, _ = (pattern for pattern, _ in ONCE.values())
+    assert re.search(size, "return w.sum() ** 2 / np.square(w).sum()")
+    assert re.search(size, "after.sum_of_weights**2 / squares")
+    assert re.search(provenance, "from importlib.metadata import PackageNotFoundError, version")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from quasiratio.estimators import SingleModelRatio, TrainedModel, estimator_by_n
 from quasiratio.losses import ExponentialLink, RatioLoss, loss_by_name
 from quasiratio.networks import Activation
 from quasiratio.ratios import OutputView, RatioModel, RatioModelDocument, RatioValues
-from quasiratio.registry import ACTIVATIONS, ESTIMATORS, LOSSES, Registry, load_plugins
+from quasiratio.registry import ACTIVATIONS, DEFAULT_METHOD, ESTIMATORS, LOSSES, Registry, load_plugins
 from quasiratio.training import RatioObjective
 
 SOURCE = Path(qr.__file__).parent
@@ -32,7 +33,7 @@ CLASSES = {name: home.rpartition(":")[2] for name, home in ESTIMATORS.built_in.i
 
 # Where a concrete estimator may be named: its own file, those that combine it by design, the studies and the
 # demonstration, which compare them, and the packages that export it.
-EVERYWHERE = {"__init__.py", "estimators/__init__.py", "workflows/demo_files.py"}
+EVERYWHERE = {"__init__.py", "registry.py", "estimators/__init__.py", "workflows/demo_files.py"}
 COMBINES = {
     "estimators/auto.py",
     "estimators/reweighter.py",
@@ -43,13 +44,27 @@ COMBINES = {
 NO_METHODS = ("workflows/", "report/", "cli/")
 
 
-def names_in_code(path: Path) -> set[str]:
-    """Return the names that code uses, without those of docstrings and comments."""
-    return {
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Name | ast.Attribute)
+def names_in_code(code: str) -> set[str]:
+    """Return the names that code uses and the words of its messages, without those of docstrings and comments."""
+    tree = ast.parse(code)
+    said = {  # texts that stand alone: docstrings of modules, classes, functions and values
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
     }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+        elif isinstance(node, ast.alias):
+            found.add(node.name)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            found |= set(re.findall(r"\w+", node.value))
+    return found
+
+
+def test_names_are_found_in_messages_and_not_in_docstrings() -> None:
+    assert "DirectRatio" in names_in_code('msg = f"Got {x}; use DirectRatio()."')
+    assert "DirectRatio" in names_in_code("from quasiratio.estimators import DirectRatio")
+    assert "DirectRatio" not in names_in_code('def f():\n    """As `DirectRatio` does."""  # DirectRatio')
 
 
 def events(n: int = 600) -> tuple[Any, Any]:
@@ -92,7 +107,9 @@ def test_no_estimator_is_named_where_it_does_not_belong(name: str, class_name: s
     own = ESTIMATORS.built_in[name].partition(":")[0].removeprefix("quasiratio.").replace(".", "/") + ".py"
     elsewhere = ("studies/",) if name in ESTIMATORS.methods() else ("studies/", *NO_METHODS)
     files = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
-    found = {file for file, path in files.items() if class_name in names_in_code(path)}
+    found = {
+        file for file, path in files.items() if class_name in names_in_code(path.read_text(encoding="utf-8"))
+    }
     assert {file for file in found if not file.startswith(elsewhere)} <= {own} | COMBINES | EVERYWHERE
 
 
@@ -126,7 +143,14 @@ def test_no_private_method_is_called_from_another_module() -> None:
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
         }
-        assert used - defined - {"_asdict", "_replace", "_start"} == set(), path
+        assert used - defined - {"_asdict", "_replace"} == set(), path
+
+
+def test_messages_recommend_what_accepts_any_reference() -> None:
+    assert set(ESTIMATORS.any_reference) <= set(ESTIMATORS.methods())
+    assert all(ESTIMATORS[name]().accepts_any_reference for name in ESTIMATORS.any_reference)
+    assert not ESTIMATORS["direct"](loss="bce").accepts_any_reference
+    assert DEFAULT_METHOD in ESTIMATORS.methods()
 
 
 class TestRegistering:

@@ -4,7 +4,7 @@
   `scratch_directory`). What a process that was killed has left is recognised by its owner, who is gone, and removed
   by whoever writes to the same directory next. Owners on other machines are left alone, unless they have not written
   for days.
-- **Writing** (`write_file`, `write_directory`, `staged_directory`): under such a name, forced to disk, and renamed. A directory that is
+- **Writing** (`write_file`, `write_directory`, `staged_directory`, `staged_file` and `place`): under such a name, forced to disk, and renamed. A directory that is
   already there is swapped with the new one in one step where the system can (Linux and macOS on local disks);
   elsewhere it is moved aside first, and moved back if the second step fails.
 - **Reading** (`opened_together`): a directory is replaced as a whole. Whoever opens two of its files one after the
@@ -36,11 +36,12 @@ __all__ = [
     "is_alive",
     "names_inside",
     "opened_together",
+    "place",
     "remove_stale",
     "scratch_directory",
     "scratch_path",
-    "sized_content",
     "staged_directory",
+    "staged_file",
     "write_directory",
     "write_file",
 ]
@@ -144,14 +145,41 @@ def write_file(path: Path, content: bytes) -> None:
         ...     os.listdir(directory)
         ['a.bin']
     """
-    with _sentences(path):
-        staged = scratch_path(path.parent)
-        try:
-            _write(staged, content)
-            staged.replace(path)
-        finally:
-            staged.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+    with _sentences(path), staged_file(path) as staged:
+        _write(staged, content)
+
+
+@contextlib.contextmanager
+def staged_file(path: Path) -> Iterator[Path]:
+    """Yield a name to write to; what is there takes its place when the block ends, and is removed where the block raises.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     with staged_file(Path(directory) / "a.txt") as staged:
+        ...         _ = staged.write_text("whole")
+        ...     os.listdir(directory)
+        ['a.txt']
+    """
+    staged = scratch_path(path.parent)
+    try:
+        yield staged
+        place(staged, path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def place(staged: Path, path: Path) -> None:
+    """Give a finished file, or a finished directory, the name of its place on the same disk; a file there is replaced.
+
+    Raises:
+        OSError: It cannot be done; what was there before is untouched.
+    """
+    if staged.is_file():
+        with staged.open("rb+") as file:
+            os.fsync(file.fileno())
+    staged.replace(path)
+    _sync_directory(path.parent)
 
 
 def write_directory(
@@ -171,10 +199,7 @@ def write_directory(
 
 @contextlib.contextmanager
 def staged_directory(path: Path, *, require_replaceable: Callable[[Path], None]) -> Iterator[Path]:
-    """Yield a directory to fill, which takes its place when the block ends, or is removed where the block fails.
-
-    Arguments as for `write_directory`; whoever fills it forces the files to disk.
-    """
+    """Yield a directory to fill, whose files must be on disk when the block ends and it takes its place."""
     path = Path(os.path.realpath(path))  # through a symbolic link to what it points at
     require_replaceable(path)
     with _sentences(path):
@@ -282,26 +307,6 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
         msg = f"Got {path!r} as the place of a model; expected the path of a directory."
         raise InvalidInputError(msg)
     return Path(text)
-
-
-def sized_content(file: BinaryIO, shown: str, *, at_least: int, at_most: int) -> bytes:
-    """Read a regular file, if its size can be right."""
-    again = "Restore it from a copy, or save the model again."
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        msg = f"Got {shown}, which is no regular file. {again}"
-        raise InvalidInputError(msg)
-    if not at_least <= status.st_size <= at_most:
-        msg = (
-            f"Got {shown} of {status.st_size} bytes; expected at least {at_least} and at most {at_most}. It is "
-            f"truncated, or not what `save` wrote. {again}"
-        )
-        raise InvalidInputError(msg)
-    try:
-        return file.read(status.st_size)
-    except OSError as error:
-        msg = f"Could not read {shown} ({error.strerror or error}). {again}"
-        raise InvalidInputError(msg) from None
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.solved_weights import SolvedWeights, require_finite_weights, require_reference
+from quasiratio.wording import shortened
 
 __all__ = ["PolynomialBasis"]
 
@@ -35,6 +36,7 @@ Theta = npt.ArrayLike | Mapping[str, float]
 _RANK_TOLERANCE = 1e-10
 _SHOWN_DIRECTIONS = 4
 _CHUNK = 2**16
+_LARGEST_ORDER, _MOST_TERMS = 64, 100_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ class PolynomialBasis:
             raise InvalidInputError(msg)
         if int(order) != order or order < 1:
             msg = f"Got order = {order!r}; expected a positive whole number: 1 for a linear truncation, 2 with squares."
+            raise InvalidInputError(msg)
+        if order > _LARGEST_ORDER or math.comb(len(names) + int(order), int(order)) > _MOST_TERMS:
+            msg = (
+                f"Got order = {shortened(str(order))} for {len(names)} parameters; expected at most {_LARGEST_ORDER} and at most "
+                f"{_MOST_TERMS:,} terms. Weights that are squares of amplitudes have the order 2."
+            )
             raise InvalidInputError(msg)
         object.__setattr__(self, "parameters", names)
         object.__setattr__(self, "order", int(order))

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from quasiratio.atomic_files import remove_stale
+from quasiratio.atomic_files import place, remove_stale, staged_file
 from quasiratio.errors import InvalidInputError
 from quasiratio.registry import FORMATS
 
@@ -123,12 +123,12 @@ def publish_directory(finished: Path, path: Path, *, command: str) -> None:
     try:
         if not path.exists():
             _write_list(finished, command, names)
-            finished.rename(path)
+            place(finished, path)
             return
         before = _own_names(path, command)
         _write_list(path, command, names | before)  # whatever happens now, these are ours
         for name in sorted(names, key=lambda name: (name.endswith((".html", ".json")), name)):
-            (finished / name).replace(path / name)
+            place(finished / name, path / name)
         for name in before - names:
             if not (path / name).is_dir():
                 (path / name).unlink(missing_ok=True)
@@ -138,11 +138,9 @@ def publish_directory(finished: Path, path: Path, *, command: str) -> None:
 
 
 def _write_list(path: Path, command: str, names: set[str]) -> None:
-    staged = path / f"{_LIST_NAME}.new"
-    staged.write_text(
-        json.dumps({"command": command, "files": sorted(names)}, indent=1) + "\n", encoding="utf-8"
-    )
-    staged.replace(path / _LIST_NAME)
+    content = json.dumps({"command": command, "files": sorted(names)}, indent=1) + "\n"
+    with staged_file(path / _LIST_NAME) as staged:
+        staged.write_text(content, encoding="utf-8")
 
 
 def _own_names(path: Path, command: str) -> set[str]:
@@ -150,7 +148,7 @@ def _own_names(path: Path, command: str) -> set[str]:
     try:
         content = json.loads((path / _LIST_NAME).read_text(encoding="utf-8"))
         if content["command"] == command:
-            return {name for name in content["files"] if _is_plain(name)} | {f"{_LIST_NAME}.new"}
+            return {name for name in content["files"] if _is_plain(name)}
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return set()

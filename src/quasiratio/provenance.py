@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Provenance", "installed_version"]
+__all__ = ["Provenance", "versions_of"]
 
-_PACKAGES = ("quasiratio", "torch", "numpy", "scipy", "scikit-learn")
+_PACKAGES = ("python", "quasiratio", "torch", "numpy", "scipy", "scikit-learn")
 _SECONDS = 10.0
 
 
@@ -39,22 +39,28 @@ class Provenance:
     @cache
     def here(cls) -> Provenance:
         """Return that of this process."""
-        versions = {name: installed_version(name) or "unknown" for name in _PACKAGES}
-        versions = {"python": platform.python_version(), **versions}
-        return cls(versions, _commit(), f"{platform.node()} ({platform.machine()})")
+        return cls(versions_of(*_PACKAGES), _commit(), f"{platform.node()} ({platform.machine()})")
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return asdict(self)
 
 
-def installed_version(name: str) -> str | None:
-    """Return the version of an installed package, or nothing where it is not there.
+def versions_of(*names: str, absent: str = "unknown") -> dict[str, str]:
+    """Return the versions of packages, and of `"python"`; `absent` for those that are not installed.
 
     Example:
-        >>> installed_version("no-such-package") is None
-        True
+        >>> versions_of("no-such-package", absent="none")
+        {'no-such-package': 'none'}
     """
+    return {
+        name: platform.python_version() if name == "python" else _installed_version(name) or absent
+        for name in names
+    }
+
+
+def _installed_version(name: str) -> str | None:
+    """Return the version of an installed package, or nothing where it is not there."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -25,6 +25,7 @@ from quasiratio.wording import shortened
 
 __all__ = [
     "ACTIVATIONS",
+    "DEFAULT_METHOD",
     "ESTIMATORS",
     "FORMATS",
     "LOSSES",
@@ -42,10 +43,19 @@ __all__ = [
 class EstimatorRegistry(Registry):
     """Estimators by name, and by the name of their class, which stands in model files."""
 
-    def __init__(self, what: str, group: str, built_in: Mapping[str, str], other_fits: Iterable[str]) -> None:
+    def __init__(
+        self,
+        what: str,
+        group: str,
+        built_in: Mapping[str, str],
+        other_fits: Iterable[str],
+        any_reference: Iterable[str] = (),
+    ) -> None:
         super().__init__(what, group, built_in)
         self.other_fits = set(other_fits)
         """Names of those whose `fit` takes something else than the events of two classes."""
+        self.any_reference = tuple(any_reference)
+        """Names of ours that messages recommend where the reference density may be negative."""
 
     def _clash(self, found: Mapping[str, Any], name: str, target: str) -> str:
         taken = {class_name_of(other): its_name for its_name, other in found.items()}
@@ -68,6 +78,15 @@ class EstimatorRegistry(Registry):
             ['sign-resolved', 'rosmm', 'direct', 'auto']
         """
         return [name for name in self if name not in self.other_fits]
+
+    def any_reference_classes(self) -> str:
+        """Return the classes to use where the reference density may be negative, as a sentence has them.
+
+        Example:
+            >>> ESTIMATORS.any_reference_classes()
+            'SignedMixtureRatio or SignResolvedRatio'
+        """
+        return " or ".join(class_name_of(self.built_in[name]) for name in self.any_reference)
 
     def of_kind(self, class_name: str) -> Any:  # noqa: ANN401 - a class
         """Return the class that a model file names, or raise; nothing but what is registered is imported."""
@@ -121,8 +140,12 @@ ESTIMATORS = EstimatorRegistry(
         "variations": "quasiratio.estimators.reweighter_variations:VariationReweighter",
     },
     other_fits=("reweighter", "positive", "joint", "polynomial", "variations"),
+    any_reference=("rosmm", "sign-resolved"),
 )
 """Estimators that can be saved and exported."""
+
+DEFAULT_METHOD = "sign-resolved"
+"""The method of a fit for which none is named."""
 
 LOSSES = Registry(
     "loss",

@@ -31,7 +31,7 @@ from quasiratio.errors import InvalidInputError
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["SignPartition", "WeightedSample", "effective_size", "positive_sum"]
+__all__ = ["SignPartition", "WeightedSample", "effective_size", "positive_sum", "size_of_sums"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -248,5 +248,14 @@ def effective_size(weights: npt.NDArray[np.float64]) -> float:
     """
     # In units of a power of two, so that no square is too large or too small, and no digit is lost.
     scaled = np.ldexp(weights, -np.frexp(np.abs(weights).max(initial=0.0))[1])
-    sum_of_squares = float(np.square(scaled).sum())
-    return float(np.square(scaled.sum())) / sum_of_squares if sum_of_squares > 0 else 0.0
+    return size_of_sums(float(scaled.sum()), float(np.square(scaled).sum()))
+
+
+def size_of_sums(total: float, sum_of_squares: float) -> float:
+    """Return the effective size where only the sums of the weights and of their squares are known.
+
+    Example:
+        >>> size_of_sums(2.0, 4.0)
+        1.0
+    """
+    return total * total / sum_of_squares if sum_of_squares != 0 else 0.0

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["NamedFormula", "feature_line", "percent", "plain_json", "shortened"]
+__all__ = ["NamedFormula", "feature_line", "first_of", "percent", "plain_json", "shortened"]
 
 _LONGEST_SHOWN = 60
 
@@ -21,6 +21,16 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
     """
     half = (longest - 3) // 2
     return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the first of many names, for a message.
+
+    Example:
+        >>> first_of(["w", "w_up"], 3), first_of(["w", "w_up"], 1)
+        ("'w', 'w_up'", "'w', ...")
+    """
+    return ", ".join(repr(name) for name in names[:most]) + (", ..." if len(names) > most else "")
 
 
 def percent(fraction: float, digits: int = 2) -> str:

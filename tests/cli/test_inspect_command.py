@@ -60,7 +60,7 @@ def test_one_sample_names_the_command_for_positive_weights(files: Path) -> None:
 def test_json_is_all_there_is(files: Path) -> None:
     out, _ = run(files / "reference.npz", files / "target.npz", "--weight", "w_gen", "--json")
     values = json.loads(out)
-    assert values["features"] == ["pt", "n_jets", "w_pu"]
+    assert values["features"] == ["pt", "n_jets"]
     assert values["reference"]["weights"]["n_events"] == 4000
     assert values["recommendation"]["method"] == "sign-resolved"
     assert [entry["name"] for entry in values["overlaps"]] == values["features"]
@@ -68,10 +68,8 @@ def test_json_is_all_there_is(files: Path) -> None:
 
 def test_a_forgotten_weight_is_pointed_out(files: Path) -> None:
     out, err = run(files / "reference.npz", files / "target.npz", "--weight", "1")
-    assert "Features (4): pt, n_jets, w_gen, w_pu" in out
-    assert "Warning: " in err
-    assert "'w_gen', 'w_pu'" in err
-    assert "--weight" in err
+    assert "so no features unless asked for by name: 'w_gen', 'w_pu'\nFeatures (2): pt, n_jets\n" in out
+    assert err == ""
     assert run(files / "reference.npz", "--features", "pt,w_gen", "--weight", "1")[1] == ""
 
 
@@ -95,3 +93,15 @@ def test_several_files_and_a_selection(files: Path) -> None:
     assert json.loads(out)["reference"]["weights"]["n_events"] == 2000
     out, _ = run(files / "*.npz", "--weight", "w_gen", "--json")
     assert json.loads(out)["reference"]["weights"]["n_events"] == 7000
+
+
+def test_weights_that_are_not_the_weight_are_no_features_and_a_line_says_so(files: Path) -> None:
+    out, err = run(files / "reference.npz", files / "target.npz", "--weight", "w_gen")
+    assert err == ""
+    assert (
+        "Named like weights, so no features unless asked for by name: 'w_pu'\nFeatures (2): pt, n_jets\n"
+        in out
+    )
+    out, _ = run(files / "reference.npz", "--weight", "w_gen", "--features", "pt,w_pu")
+    assert "Named like weights" not in out
+    assert "Features (2): pt, w_pu\n" in out

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
 
-import quasiratio as qr
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators import SingleModelRatio
 from quasiratio.losses import LOSSES, loss_by_name
 from quasiratio.ratios import ratio_model
+from quasiratio.registry import ESTIMATORS
 from quasiratio.training import CrossEntropyObjective
 
 N_MEMBERS = 4
 COMMON: dict[str, Any] = {
     "n_members": N_MEMBERS, "max_steps": 80, "hidden_layers": (16,), "batch_size": 512, "random_state": 0, "verbose": False,
 }  # fmt: skip
-MAKERS: dict[str, Callable[..., Any]] = {
-    "lsif": lambda **options: qr.DirectRatio(**{"loss": "lsif", **COMMON, **options}),
-    "revert": lambda **options: qr.DirectRatio(**{"loss": "revert", **COMMON, **options}),
-    "mixture": lambda **options: qr.SignedMixtureRatio(**{**COMMON, **options}),
-    "mixture tuned": lambda **options: qr.SignedMixtureRatio(**{"tune": "all", **COMMON, **options}),
-    "coefficients tuned": lambda **options: qr.SignedMixtureRatio(
-        **{"tune": "coefficients", **COMMON, **options}
-    ),
-    "sign resolved": lambda **options: qr.SignResolvedRatio(**{**COMMON, **options}),
-    "sign resolved tuned": lambda **options: qr.SignResolvedRatio(**{"tune": "all", **COMMON, **options}),
-}
+LOSSES_OF_ONE_NETWORK = ("lsif", "revert")
+
+
+def variants() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every registered estimator of one model, with two losses where it takes one and with each of its tunings."""
+    for name in ESTIMATORS.methods():
+        kind = ESTIMATORS[name]
+        if not issubclass(kind, SingleModelRatio):
+            continue
+        fields = kind.parameters_type.model_fields
+        tunings = [{"tune": how} for how in get_args(fields["tune"].annotation)] if "tune" in fields else [{}]
+        losses = [{"loss": loss} for loss in LOSSES_OF_ONE_NETWORK] if "loss" in fields else [{}]
+        for own in ({**tuning, **loss} for tuning in tunings for loss in losses):
+            yield " ".join([name, *own.values()]), partial(_made, kind, own)
+
+
+def _made(kind: Callable[..., Any], own: dict[str, str], **options: Any) -> Any:
+    return kind(**{**own, **COMMON, **options})
+
+
+MAKERS: dict[str, Callable[..., Any]] = dict(variants())
+TUNED = [kind for kind in MAKERS if kind.endswith((" all", " coefficients"))]
 every_kind = pytest.mark.parametrize("kind", MAKERS)
 Events = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -55,14 +68,20 @@ def fitted() -> Callable[[str], Any]:
     return fit
 
 
+def test_every_registered_estimator_of_one_model_takes_part() -> None:
+    taking_part = {kind.partition(" ")[0] for kind in MAKERS}
+    assert set(ESTIMATORS.methods()) - taking_part == {"auto"}  # it is made of the others
+    assert len(TUNED) >= 3
+
+
 def test_half_of_a_sign_resolved_ensemble_has_hard_swish(fitted: Callable[[str], Any]) -> None:
     def activation(model: Any) -> Any:
         return model.model_.network.activation
 
     X, y, w = events(signed=False)
-    assert activation(fitted("sign resolved")) == "silu+hardswish"
-    assert activation(MAKERS["sign resolved"](n_members=1, max_steps=2).fit(X, y, w)) == "silu"
-    assert activation(MAKERS["sign resolved"](activation="gelu", max_steps=2).fit(X, y, w)) == "gelu"
+    assert activation(fitted("sign-resolved none")) == "silu+hardswish"
+    assert activation(MAKERS["sign-resolved none"](n_members=1, max_steps=2).fit(X, y, w)) == "silu"
+    assert activation(MAKERS["sign-resolved none"](activation="gelu", max_steps=2).fit(X, y, w)) == "gelu"
 
 
 @every_kind
@@ -106,7 +125,7 @@ def test_chunks_do_not_matter(
 
 def test_bootstrap_gives_members_their_own_coefficients(fitted: Callable[[str], Any]) -> None:
     _, y, w = events()
-    coefficients = fitted("mixture").coefficients_
+    coefficients = fitted("rosmm none").coefficients_
     assert coefficients.shape == (N_MEMBERS, 2)
     np.testing.assert_array_equal(coefficients[:, 0], 1.0)
     assert len(set(coefficients[:, 1])) == N_MEMBERS
@@ -120,7 +139,7 @@ def test_bootstrap_gives_members_their_own_coefficients(fitted: Callable[[str], 
 def test_the_risk_of_the_average_is_at_most_the_average_risk(loss: str) -> None:
     """Jensen's law on a trained ensemble, exactly, for positive weights of events it never saw."""
     X, y, _ = events(signed=False)
-    estimator = MAKERS["lsif"](loss=loss, normalize=False).fit(X, y)
+    estimator = MAKERS["direct lsif"](loss=loss, normalize=False).fit(X, y)
     at, labels, _ = events(seed=7, signed=False)
     weights = np.random.default_rng(0).exponential(1.0, len(at))
     judge = loss_by_name(loss)
@@ -134,7 +153,7 @@ def test_the_risk_of_the_average_is_at_most_the_average_risk(loss: str) -> None:
 
 
 def test_the_law_holds_for_cross_entropy(fitted: Callable[[str], Any]) -> None:
-    estimator = fitted("sign resolved")
+    estimator = fitted("sign-resolved none")
     at, labels, w = events(seed=7)
     model = estimator.model_
     outputs = model.outputs(model.scaling(torch.from_numpy(at.astype(np.float32)))).detach().double()
@@ -146,7 +165,7 @@ def test_the_law_holds_for_cross_entropy(fitted: Callable[[str], Any]) -> None:
     assert float(average) < float(members.mean())
 
 
-@pytest.mark.parametrize("kind", ["mixture tuned", "sign resolved tuned"])
+@pytest.mark.parametrize("kind", [kind for kind in TUNED if kind.endswith(" all")])
 def test_a_tuned_ensemble_obeys_the_law_of_its_tuning_loss(kind: str, fitted: Callable[[str], Any]) -> None:
     estimator = fitted(kind)
     at, labels, _ = events(seed=7)
@@ -164,13 +183,13 @@ def test_a_tuned_ensemble_obeys_the_law_of_its_tuning_loss(kind: str, fitted: Ca
 @every_kind
 def test_tuning_never_raises_a_members_validation_risk(kind: str, fitted: Callable[[str], Any]) -> None:
     estimator = fitted(kind)
-    if "tuned" not in kind:
+    if kind not in TUNED:
         assert estimator.tuning_history_ is None
         return
     history = estimator.tuning_history_
     at, labels, w = events(seed=2)
     judge = estimator.model_.tuned_with
-    untuned = MAKERS["sign resolved" if kind.startswith("sign") else "mixture"]()
+    untuned = MAKERS[f"{kind.partition(' ')[0]} none"]()
     X, y, v = events()
     untuned.fit(X, y, sample_weight=v, validation=(at, labels, w))
     normal = np.where(labels == 1, 1 / w[labels == 1].sum(), 1 / w[labels == 0].sum())
@@ -194,4 +213,4 @@ def test_too_few_events_for_a_bootstrap_say_so() -> None:
     w = np.where(y == 0, 1.0, 1e-12)
     w[1] = 1.0
     with pytest.raises(InvalidInputError, match=r"too few events: use n_members=1|expected a positive sum"):
-        MAKERS["lsif"](n_members=64, validation_fraction=0.1).fit(X[:6], y[:6], w[:6])
+        MAKERS["direct lsif"](n_members=64, validation_fraction=0.1).fit(X[:6], y[:6], w[:6])

@@ -67,6 +67,8 @@ def test_sub_ratios_recombine_to_the_ratio(events) -> None:
     assert close.mean() > 0.99  # near a zero of the reference, float32 networks leave per mille
 
 
+# Without a seed, one such short fit in ten fails its check; the seed is all that matters here.
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_the_held_out_events_are_the_same_without_a_seed(events) -> None:
     fitted = SignedMixtureRatio(**SETTINGS | {"random_state": None}).fit(*events)
     assert fitted.tuned("coefficients", *events).seed_ == fitted.seed_

@@ -164,8 +164,22 @@ def test_a_file_that_unpacks_to_gigabytes_needs_consent(tmp_path: Path) -> None:
 WEIGHT_NAMES = [
     "weight", "Weights", "w", "W", "wgt", "wt", "genWeight", "mcWeight", "eventWeight", "event_weight", "mc_weight",
     "genweight", "EVENTWEIGHT", "weight_nominal", "w_gen", "totalWeight", "LHEWeight_originalXWGTUP", "evt_wgt",
+    "w_up", "wDown", "w_scale_up", "weight_scale_down", "w1", "w_pdf_12", "LHEWeight_12", "originalXWGTUP",
 ]  # fmt: skip
-OTHER_NAMES = ["width", "wide", "bodyweighting", "w_mass", "mw", "wjets", "nW", "m_w", "www"]
+OTHER_NAMES = [
+    "width",
+    "wide",
+    "bodyweighting",
+    "w_mass",
+    "mw",
+    "wjets",
+    "nW",
+    "m_w",
+    "www",
+    "w1_pt",
+    "pt_weighted_eta",
+    "w_phi",
+]
 
 
 @pytest.mark.parametrize("name", WEIGHT_NAMES)

@@ -152,3 +152,16 @@ def test_memory_is_that_of_the_sample_and_one_chunk(tmp_path, compress):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < sample.features.nbytes + sample.weights.nbytes + 4 * 400_000 * 8 * 3
+
+
+def test_columns_named_like_another_weight_are_features_only_where_named(tmp_path):
+    columns = {"x": np.arange(4.0), "w_mass": np.ones(4), "w": [1.0, -1, 1, 1], "w_up": [2.0, -2, 2, 2]}
+    np.savez(tmp_path / "a.npz", **columns, LHEWeight_7=[3.0, -3, 3, 3], w_is_good=[True, False, True, True])
+    for weight in ("w", "1"):
+        assert read_sample(tmp_path / "a.npz", weight=weight).names == ("x", "w_mass", "w_is_good")
+    assert read_sample(tmp_path / "a.npz", weight="w", features=["x", "w_up"]).names == ("x", "w_up")
+    np.savez(tmp_path / "weights.npz", w=[1.0, 2.0], w_up=[1.0, 2.0])
+    with pytest.raises(InvalidInputError, match="without a column to use as a feature by default"):
+        read_sample(tmp_path / "weights.npz", weight="w")
+    with pytest.raises(InvalidInputError, match="Got no weight"):
+        read_sample(tmp_path / "weights.npz")

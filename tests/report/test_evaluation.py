@@ -79,6 +79,28 @@ def test_a_feature_with_one_value_is_left_out() -> None:
     assert [entry.name for entry in result.closure.observables] == ["x"]
 
 
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.SupportWarning")  # five steps are no fit
+def test_a_copy_is_shown_and_counted_once() -> None:
+    """A second axis with the same values would halve the p-value that each must have, and fail or pass with the first."""
+    n = REFERENCE.names.index("n")
+    samples = [
+        qr.WeightedSample(
+            {"x": s.features[:, 0], "n": s.features[:, n], "again": s.features[:, 0], "m": s.features[:, n]}
+        )
+        for s in (REFERENCE, TARGET)
+    ]
+    model = qr.DirectRatio(max_steps=5, random_state=0).fit_samples(*samples)
+    with pytest.warns(SupportWarning, match="as they are copies: 'again' of 'x', 'm' of 'n'"):
+        result = evaluate_model(
+            model, *samples, n_bins=10, edges={"again": np.linspace(-1, 1, 5)}, omnibus=False
+        )
+    assert [entry.name for entry in result.closure.observables] == ["x", "n"]
+    shifted = qr.WeightedSample(samples[1].features + np.float32([0, 0, 0.5, 0]), names=samples[1].names)
+    with pytest.warns(SupportWarning, match="copies: 'm' of 'n'"):
+        result = evaluate_model(model, samples[0], shifted, n_bins=10, omnibus=False)
+    assert [entry.name for entry in result.closure.observables] == ["x", "n", "again"]
+
+
 def test_members_enter_chi_squared_of_the_ensemble_s_own_ratio(ensemble: qr.SignResolvedRatio) -> None:
     result = evaluate_model(ensemble, REFERENCE, TARGET, n_bins=10, training_sizes=(5.0, 5.0))
     entry = result.closure["x"]["model"]

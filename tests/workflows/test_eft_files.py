@@ -138,16 +138,14 @@ def test_weights_are_never_features(files: Path, tmp_path: Path) -> None:
         columns = dict(stored)
     extra = {"rwgt7_a_2p0": columns["rwgt1_a_1p0"], "b_3p0": columns["rwgt0_sm"]}
     one = np.ones(6000)
-    np.savez(
-        tmp_path / "a.npz", **columns, **extra, weight=one, lumi_scale=one * 3, rwgt_like=columns["x"] ** 2
-    )
+    np.savez(tmp_path / "a.npz", **columns, **extra, weight=one, lumi_scale=one * 3, a_like=columns["x"] ** 2)
     done = fit_eft_files(
         tmp_path / "a.npz",
         pattern="rwgt[0-6]*",
         weight="lumi_scale",
         estimator={"max_steps": 5, "random_state": 0},
     )
-    assert done.features == ("x", "noise", "rwgt_like")
+    assert done.features == ("x", "noise", "a_like")
 
 
 def test_the_output_is_checked_before_the_training(

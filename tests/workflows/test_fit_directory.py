@@ -146,7 +146,7 @@ def test_a_directory_of_the_user_that_is_called_partial_is_refused_and_kept(
 def test_what_appears_beside_the_state_during_a_fit_is_kept(directory: FitDirectory) -> None:
     with directory.working(resume=False):
         leave_state(directory)
-        (directory.partial / ".stage-002.safetensors.77.tmp").write_text("of a process that was killed")
+        (directory.partial / ".quasiratio-0-77-abc").write_text("of a process that was killed")
         (directory.partial / "thesis.tex").write_text("years of work")
     assert [path.name for path in directory.partial.iterdir()] == ["thesis.tex"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import signal
 import sys
 import threading
@@ -18,10 +19,12 @@ from typer.core import TyperGroup
 
 from quasiratio.cli.terminal import advised, printable, warning_lines
 from quasiratio.errors import QuasiratioError
+from quasiratio.wording import shortened
 
 __all__ = ["OneSentenceErrors"]
 
 _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 2, 130, 141, 143
+_MONSTER = re.compile(r"\S{300,}")  # words that nobody reads; paths may be long
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's class; typer keeps it in a private place
 
 
@@ -162,8 +165,9 @@ def _drop_half_made(error: BaseException) -> None:
 
 
 def _print_error(sentence: str) -> None:
+    readable = _MONSTER.sub(lambda found: shortened(found[0]), f"Error: {sentence}")
     with suppress(OSError):  # standard error may be full as well
-        typer.echo(printable(f"Error: {sentence}"), err=True)
+        typer.echo(printable(readable), err=True)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

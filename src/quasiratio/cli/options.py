@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.registry import ACTIVATIONS as REGISTERED_ACTIVATIONS
-from quasiratio.registry import ESTIMATORS
+from quasiratio.registry import DEFAULT_METHOD, ESTIMATORS
 from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 
 __all__ = [
@@ -49,7 +49,6 @@ METHODS, LOSSES, ACTIVATIONS = (
     for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
 )
 """Our own of the registries, for texts of help; those of others are found when they are named."""
-DEFAULT_METHOD = "sign-resolved"
 _NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
@@ -22,14 +21,15 @@ from quasiratio.errors import (
 from quasiratio.estimators.densities import (
     AssumedDensity,
     AssumedDensityDocument,
+    EarlierFit,
     FitData,
     assumed_densities,
     checked_ratio,
     scored_ratio,
 )
-from quasiratio.estimators.fingerprint import data_fingerprint, stored_fingerprint
+from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
-from quasiratio.estimators.fitting import require_one_process, usable_device, with_own_threads
+from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,
     NetworkEstimator,
@@ -38,7 +38,7 @@ from quasiratio.estimators.hyperparameters import (
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
 from quasiratio.estimators.shared_fit import fit_together
-from quasiratio.estimators.stored_fit import split_store, take_store
+from quasiratio.estimators.stored_fit import CHECK_SHARE, StoreFitting
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     checked_validation,
@@ -49,7 +49,6 @@ from quasiratio.estimators.training_data import (
     validation_pair,
 )
 from quasiratio.estimators.weight_warnings import warn_about_weights
-from quasiratio.io.event_store import EventStore
 from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
 from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
@@ -65,8 +64,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-_CHECK_SHARE = 0.5
-"""Events kept aside for the check, in units of those held out for validation."""
 
 
 class RatioParameters(NetworkParameters):
@@ -92,7 +89,7 @@ class FittedRatioDocument(FittedNetworkDocument):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(NetworkEstimator, RatioPredictor):
+class RatioEstimator(NetworkEstimator, RatioPredictor, StoreFitting):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
@@ -110,15 +107,12 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         target_density_: The same of the target density.
         training_sizes_: Effective sizes of the training reference and of the training target.
         fingerprint_: `DataFingerprint` of the events given to `fit`: their number, ranges and checksum.
-        trains_from_store: Whether `fit_store` can be used: training takes all its events from `Fit.training_pool` and
-            `Fit.signed_pools`.
     """
 
     normalize: bool = True
     reference_density: Literal["auto", "positive", "any"] = "auto"
     target_density: Literal["auto", "positive", "any"] = "auto"
 
-    trains_from_store: ClassVar[bool] = False
     parameters_type: ClassVar[type[Document]] = RatioParameters
     fitted_type: ClassVar[type[FittedDocument]] = FittedRatioDocument
 
@@ -154,63 +148,49 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
                 events is held out, and half of that again for the check.
         """
         if Ranks.present().size > 1:
-            fit_together(self, (X, y, sample_weight), validation, check_share=_CHECK_SHARE)
-            return self
+            return fit_together(self, (X, y, sample_weight), validation)
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         return self._fit_labelled(events, validation)
+
+    @with_own_threads
+    def fit_further(
+        self,
+        X: Any,  # noqa: ANN401
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None,
+        validation: tuple[Any, npt.ArrayLike, npt.ArrayLike | None] | None,
+        earlier: EarlierFit,
+    ) -> Self:
+        """Learn from the events of an earlier fit, split as they were then, and go on from what that learned."""
+        events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
+        return self._fit_labelled(events, validation, earlier)
 
     def fit_part(self, events: WeightedSample, y: npt.ArrayLike, numbers: npt.NDArray[np.int64]) -> Self:
         """Learn from a part of what a user gave, and tell events by their numbers in the whole."""
         part = labelled_events(self, events, y, None, reset=True, where="given")
         return self._fit_labelled(replace(part, given_numbers=numbers), None)
 
-    def _fit_labelled(self, events: LabelledEvents, validation: Any) -> Self:  # noqa: ANN401
+    def _fit_labelled(
+        self,
+        events: LabelledEvents,
+        validation: Any,  # noqa: ANN401
+        earlier: EarlierFit | None = None,
+    ) -> Self:
         self.checked_settings(len(events))
         warn_about_weights(events, self.n_features_in_)
-        self.seed_ = self.new_seed()
+        self.seed_ = self.new_seed() if earlier is None else earlier.seed
         self.fingerprint_ = data_fingerprint(
             self.feature_list(), events.features, events.labels, events.weights
         )
         rng = np.random.default_rng(self.seed_)
         if validation is None:
             fraction = self.held_out_fraction(len(events))
-            parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
+            parts = split_indices(events, (fraction, CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
         else:
             training, (held_out, aside) = events, split_given(checked_validation(self, validation), rng)
         numbered_in = "" if validation is None else " of the validation events"
-        return self.learn(training, held_out, aside, numbered_in=numbered_in)
-
-    @with_own_threads
-    def fit_store(self, store: EventStore, *, say: Callable[[str], None] | None = None) -> Self:
-        """Learn the ratio from events that stay on disk, for samples that do not fit into memory.
-
-        Up to a million training events are held in memory, to scale features by and to test the signs of the densities;
-        the training goes over all of them. `SignResolvedRatio` and `DirectRatio` can.
-
-        Args:
-            store: An `EventStore` of both samples, from `quasiratio.io.create_store`.
-            say: Called with a line about the time that the training will take, before it starts.
-
-        Example:
-            >>> import tempfile, quasiratio as qr
-            >>> rng = np.random.default_rng(0)
-            >>> with tempfile.TemporaryDirectory() as directory:
-            ...     for name, mean in (("a", 0.0), ("b", 0.5)):
-            ...         np.savez(f"{directory}/{name}.npz", pt=rng.normal(mean, size=2000))
-            ...     pair = f"{directory}/a.npz", f"{directory}/b.npz"
-            ...     store = qr.io.create_store(f"{directory}/store", *pair)
-            ...     model = qr.SignResolvedRatio(max_steps=50, random_state=0).fit_store(store)
-            >>> model.fingerprint_.n_events, model.predict_ratio({"pt": [0.0, 1.0]}).shape
-            (4000, (2,))
-        """
-        require_one_process("a store of events")
-        take_store(self, store)
-        self.seed_ = self.new_seed()
-        self.fingerprint_ = stored_fingerprint(store)
-        fraction = self.held_out_fraction(len(store))
-        training, held_out, aside, stored = split_store(store, fraction, check_share=_CHECK_SHARE)
-        return self.learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+        return self.learn(training, held_out, aside, numbered_in=numbered_in, earlier=earlier)
 
     def learn(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,17 +26,19 @@ from quasiratio.sample import effective_size
 from quasiratio.training.ranks import Ranks, alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
 
     from quasiratio.estimators.training_data import LabelledEvents
-    from quasiratio.training import TrainingSource
+    from quasiratio.estimators.trials import TrialReport
+    from quasiratio.training import TrainingHistory, TrainingSource
 
 __all__ = [
     "AssumedDensity",
     "AssumedDensityDocument",
     "Densities",
+    "EarlierFit",
     "FitData",
     "assumed_densities",
     "checked_ratio",
@@ -114,6 +116,24 @@ class Densities:
         return weights
 
 
+class EarlierFit(NamedTuple):
+    """A fit of the same events, from whose model another goes on.
+
+    Attributes:
+        model: What it learned, to be changed.
+        history: How that was trained.
+        trials: What was tried.
+        seed: Its seed, and with it the same held-out events.
+        training: Settings of what follows that are not to follow from those of the fit.
+    """
+
+    model: Any
+    history: TrainingHistory
+    trials: TrialReport | None
+    seed: int
+    training: Mapping[str, Any]
+
+
 class FitData(NamedTuple):
     """What a fit gets.
 
@@ -123,6 +143,7 @@ class FitData(NamedTuple):
         densities: What is assumed of the densities.
         tries: Whether to try other settings.
         numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
+        earlier: A fit of the same events to go on from.
         stored: All events to train on, where they stay on disk or are those of several processes; `training` are then some of
             them.
         say: Called with a line about the time that a training from disk will take.
@@ -133,6 +154,7 @@ class FitData(NamedTuple):
     densities: Densities
     tries: bool = True
     numbered_in: str = ""
+    earlier: EarlierFit | None = None
     stored: TrainingSource | None = None
     say: Callable[[str], None] | None = None
 

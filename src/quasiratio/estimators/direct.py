@@ -20,6 +20,7 @@ from quasiratio.losses import RatioLoss, loss_by_name
 from quasiratio.losses.loss_document import LossDocument
 from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import DirectModel, RatioModel, SignFloors
+from quasiratio.registry import ESTIMATORS
 from quasiratio.training import RatioObjective
 
 __all__ = ["DirectRatio"]
@@ -96,6 +97,7 @@ def _first_estimate(fit: Fit, floors: SignFloors) -> np.typing.NDArray[np.float6
 def _warn_positive_only(loss: RatioLoss) -> None:
     msg = (
         f"The loss '{loss.name}' can only express positive ratios, and some weights are negative: where a "
-        "density is negative its risk has no lower bound. Use loss='revert' or 'lsif', or SignResolvedRatio."
+        "density is negative its risk has no lower bound. Use loss='revert' or 'lsif', or "
+        f"{ESTIMATORS.any_reference_classes()}."
     )
     warnings.warn(msg, NegativeWeightWarning, stacklevel=4)

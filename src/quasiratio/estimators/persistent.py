@@ -19,10 +19,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import platform
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -39,6 +37,7 @@ from quasiratio.model_files.bundle import Bundle, write_bundle
 from quasiratio.model_files.document import Document, Name, TensorSpec, by_kind, one_sentence
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames, add_std
+from quasiratio.provenance import versions_of
 from quasiratio.registry import ESTIMATORS
 
 __all__ = [
@@ -54,7 +53,7 @@ __all__ = [
 Arrays = dict[str, npt.NDArray[Any]]
 PlainParameter = Annotated[LossDocument | JsonValue, Field(union_mode="left_to_right")]
 SomeDocument = TypeVar("SomeDocument", bound=Document)
-_LIBRARIES = ("quasiratio", "numpy", "scikit-learn", "torch")
+_LIBRARIES = ("quasiratio", "numpy", "scikit-learn", "torch", "python")
 _MEANINGS = {
     "ratio": "ratio of the unit-normalised densities, target over reference",
     "ratio_std": "standard deviation of the ratio across the members of the ensemble",
@@ -229,6 +228,24 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
         """Return what the metadata of a graph say of the training."""
         return {name.rstrip("."): part.training_summary() for name, part in self.fitted_parts().items()}
 
+    def onnx_metadata(self, outputs: Mapping[str, str], **own: Any) -> dict[str, str]:  # noqa: ANN401 - JSON values
+        """Return what a graph says of itself: versions, features, the training, meanings of outputs, and what is `own`."""
+        about = {
+            "features": self.feature_list(),
+            "fill": self.fill_,
+            **own,
+            "outputs": dict(outputs),
+            "training_summary": self.training_summary(),
+        }
+        return {
+            "quasiratio_version": versions_of("quasiratio")["quasiratio"],
+            "estimator": " ".join(repr(self).split()),
+            "note": self.onnx_note(),
+            "training_events": str(self.fingerprint_.n_events),
+            "training_sha256": self.fingerprint_.sha256,
+            **{name: json.dumps(value) for name, value in about.items()},
+        }
+
     def save(
         self,
         path: str | os.PathLike[str],
@@ -260,7 +277,7 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
             True
         """
         check_is_fitted(self, "fingerprint_")
-        versions = {name: version(name) for name in _LIBRARIES} | {"python": platform.python_version()}
+        versions = versions_of(*_LIBRARIES)
         try:
             fitted = self.fitted_document()
             document = ModelFileDocument(versions=versions, estimator=fitted, notes=dict(notes or {}))
@@ -314,17 +331,7 @@ class PersistentEstimator(BaseEstimator):  # type: ignore[misc]
             graph,
             dict.fromkeys(inputs, 1) if separate_inputs else {"features": len(names)},
             outputs,
-            metadata={
-                "quasiratio_version": version("quasiratio"),
-                "estimator": " ".join(repr(self).split()),
-                "features": json.dumps(names),
-                "fill": json.dumps(self.fill_),
-                "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
-                "note": note,
-                "training_events": str(self.fingerprint_.n_events),
-                "training_sha256": self.fingerprint_.sha256,
-                "training_summary": json.dumps(self.training_summary()),
-            },
+            metadata=self.onnx_metadata({name: _MEANINGS[name] for name in outputs}),
             description=f"{type(self).__name__} of quasiratio: {_MEANINGS[stem]}{'; ' if note else ''}{note}",
             double_inputs=inputs if self.is_exact_ else (),
         )

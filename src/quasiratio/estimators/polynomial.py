@@ -10,12 +10,10 @@ $\lambda(x \mid \theta) / E_\mathrm{ref}[\lambda(\cdot \mid \theta)]$.
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -365,18 +363,11 @@ class PolynomialRatio(MinedEstimator):
             graph,
             widths | {"theta": self.basis.n_parameters},
             outputs,
-            metadata={
-                "quasiratio_version": version("quasiratio"),
-                "estimator": " ".join(repr(self).split()),
-                "features": json.dumps(names),
-                "fill": json.dumps(self.fill_),
-                "parameters": json.dumps(list(self.basis.parameters)),
-                "terms": json.dumps(list(self.basis.terms)),
-                "outputs": json.dumps({name: _MEANINGS[name] for name in outputs}),
-                "training_events": str(self.fingerprint_.n_events),
-                "training_sha256": self.fingerprint_.sha256,
-                "training_summary": json.dumps(self.training_summary()),
-            },
+            metadata=self.onnx_metadata(
+                {name: _MEANINGS[name] for name in outputs},
+                parameters=list(self.basis.parameters),
+                terms=list(self.basis.terms),
+            ),
             rows={"theta": "points"},
             double_inputs=inputs if self.is_exact_ else (),
             description=f"PolynomialRatio of quasiratio: {_MEANINGS['ratio']}",

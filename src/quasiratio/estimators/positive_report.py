@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix
 from quasiratio.model_files.document import Document, Measured, measured_document, measured_numbers
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, size_of_sums
 from quasiratio.wording import percent
 
 __all__ = ["N_REPORT_BINS", "PositiveReport", "PositiveReportDocument", "training_variance"]
@@ -139,7 +139,7 @@ class PositiveReport:
             share if flattens else 0.0,
             before.effective_size,
             after.effective_size,
-            after.sum_of_weights**2 / (squares + training_variance),
+            size_of_sums(after.sum_of_weights, squares + training_variance),
         )
 
 

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -338,18 +336,9 @@ class VariationReweighter(Reweighter):
             graph,
             dict.fromkeys(inputs, 1) if separate_inputs else {"features": len(features)},
             outputs,
-            metadata={
-                "quasiratio_version": version("quasiratio"),
-                "estimator": " ".join(repr(self).split()),
-                "features": json.dumps(features),
-                "fill": json.dumps(self.fill_),
-                "variations": json.dumps(self.names_),
-                "outputs": json.dumps(dict.fromkeys(outputs, "new weight over old weight")),
-                "note": self.onnx_note(),
-                "training_events": str(self.fingerprint_.n_events),
-                "training_sha256": self.fingerprint_.sha256,
-                "training_summary": json.dumps(self.training_summary()),
-            },
+            metadata=self.onnx_metadata(
+                dict.fromkeys(outputs, "new weight over old weight"), variations=self.names_
+            ),
             description="VariationReweighter of quasiratio: new weight over old weight, for each variation",
             double_inputs=inputs if self.is_exact_ else (),
         )

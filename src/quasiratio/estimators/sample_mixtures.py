@@ -1,20 +1,31 @@
-"""Samples that are known mixtures of the terms: the linear system, what to minimise, and the rates."""
+"""Several samples, each a known mixture of the terms, over one reference: the linear system, what to minimise, the rates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from quasiratio.basis import PolynomialBasis
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem
-from quasiratio.estimators.points_problems import PointsClasses, PointsLsif
-from quasiratio.ratios.coefficient_model import AffineTerms
+from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, with_signs
+from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, TargetClass
+from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel
 from quasiratio.sample import WeightedSample
+from quasiratio.training.mined_objectives import MinedCrossEntropy, PointsRegression
 
-__all__ = ["points_problem", "rates_of_samples", "solved_mixing"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from quasiratio.estimators.fitting import Fit
+    from quasiratio.training.objectives import Objective
+
+__all__ = ["PointsClasses", "PointsLsif", "points_problem", "rates_of_samples", "solved_mixing"]
 
 FloatArray = npt.NDArray[np.float64]
 _RANK_TOLERANCE = 1e-9
@@ -90,3 +101,125 @@ def rates_of_samples(samples: Sequence[WeightedSample], terms: AffineTerms) -> t
     variances = np.array([float(np.square(sample.weights).sum()) for sample in samples]) / total**2
     covariance = np.diag(variances[1:]) + variances[0] * np.outer(rates, rates)
     return terms.matrix @ rates + terms.offset, terms.matrix @ covariance @ terms.matrix.T
+
+
+@dataclass(frozen=True)
+class PointsLsif(MinedProblem):
+    r"""LSIF of several samples over one reference.
+
+    Weights are in units of the sum of the reference's; functions are in units of $\sum |w_s| / \sum w_\mathrm{ref}$.
+    """
+
+    totals: FloatArray
+    """Sum of weights of each sample over that of the reference."""
+    scales: FloatArray
+    """Sum of absolute weights of each sample over the sum of the reference's weights."""
+    terms: AffineTerms
+
+    @property
+    def objective(self) -> Objective:
+        """LSIF of all samples."""
+        return PointsRegression(len(self.totals), self.has_signs)
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return the number of the sample, and the sign of the weight."""
+        return with_signs(events.targets[:, :1], events, has_signs=self.has_signs)
+
+    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
+        """Normalise the reference to one and each sample to its total in its own units."""
+        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
+        own = torch.from_numpy(events.weights).to(weights.device)
+        result = torch.zeros_like(weights)
+        for number in range(len(self.totals) + 1):
+            is_here = numbers == number
+            absolute = own[is_here].abs().sum()
+            if number == 0:  # |w| with the learned sign has the sum of the signed weights
+                result[:, is_here] = weights[:, is_here].abs() * (1.0 / (absolute * self.mean_asymmetry))
+            else:
+                result[:, is_here] = weights[:, is_here] * (1.0 / absolute)
+        return (result * len(events)).float()
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the totals."""
+        start = (self.totals / self.scales).tolist() + ([self.start_log_odds] if self.has_signs else [])
+        network = fit.network(len(start), start=torch.tensor(start))
+        return RegressionModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.terms,
+            self.floor,
+            center=np.zeros(len(self.scales)),
+            spread=self.scales,
+            has_signs=self.has_signs,
+        ).to(fit.device)
+
+
+@dataclass(frozen=True)
+class PointsClasses(MinedProblem):
+    """One softmax over (sample, sign), all with absolute weights."""
+
+    scales: FloatArray
+    """Sum of absolute weights of each sample over the sum of the reference's absolute weights."""
+    shares: FloatArray
+    """Share of negative weights of each sample, by |w|."""
+    terms: AffineTerms
+
+    @cached_property
+    def classes(self) -> tuple[TargetClass, ...]:
+        """The classes that carry weight, the reference first."""
+        reference = [TargetClass(-1, 1)] + ([TargetClass(-1, -1)] if self.has_signs else [])
+        others = [
+            TargetClass(function, sign)
+            for function, negative in enumerate(self.shares)
+            for sign, share in ((1, 1.0 - negative), (-1, negative))
+            if share > 0
+        ]
+        return (*reference, *others)
+
+    @property
+    def objective(self) -> Objective:
+        """Cross-entropy."""
+        return MinedCrossEntropy()
+
+    def targets(self, events: MinedEvents) -> npt.NDArray[np.float32]:
+        """Return one for the class of the event, zero for the others."""
+        number = {part: index for index, part in enumerate(self.classes)}
+        result = np.zeros((len(events), len(self.classes)), dtype=np.float32)
+        functions = events.targets[:, 0].astype(np.int64) - 1
+        for part, index in number.items():
+            is_negative = events.weights < 0
+            has_other = part._replace(sign=-part.sign) in number
+            right_sign = (is_negative == (part.sign < 0)) if has_other else np.ones(len(events), dtype=bool)
+            result[(functions == part.function) & right_sign, index] = 1.0
+        return result
+
+    def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:
+        """Give the reference and each sample the same sum of absolute weights."""
+        numbers = torch.from_numpy(events.targets[:, 0].astype(np.int64)).to(weights.device)
+        own = torch.from_numpy(np.abs(events.weights)).to(weights.device)
+        result = torch.zeros_like(weights)
+        n_parts = len(self.scales) + 1
+        for number in range(n_parts):
+            is_here = numbers == number
+            result[:, is_here] = weights[:, is_here].abs() * (len(events) / n_parts / own[is_here].sum())
+        return result.float()
+
+    def model(self, fit: Fit) -> CoefficientModel:
+        """Make a network that says the shares."""
+        negative = 0.5 * (1.0 - self.mean_asymmetry)
+        start = [
+            (share if sign < 0 else 1.0 - share)
+            for (function, sign) in self.classes
+            for share in [negative if function < 0 else float(self.shares[function])]
+        ]
+        network = fit.network(len(start), start=torch.tensor(start).log())
+        return SignClassesModel(
+            fit.scaling,
+            network,
+            fit.n_members,
+            self.terms,
+            self.floor,
+            classes=self.classes,
+            scales=1.0 / self.scales,
+        ).to(fit.device)

@@ -11,7 +11,7 @@ What decides about the training is computed by the first rank for all; at the en
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,13 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import data_fingerprint, joined_fingerprint
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.rank_totals import totals_of_all
-from quasiratio.estimators.stored_fit import MOST_ASIDE, MOST_COMMON, MOST_HELD_OUT, require_streaming
+from quasiratio.estimators.stored_fit import (
+    CHECK_SHARE,
+    MOST_ASIDE,
+    MOST_COMMON,
+    MOST_HELD_OUT,
+    require_streaming,
+)
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     checked_validation,
@@ -37,24 +43,22 @@ if TYPE_CHECKING:
 
 __all__ = ["fit_together"]
 
+_Estimator = TypeVar("_Estimator", bound="RatioEstimator")
 _OWN = {"random_state", "verbose", "device", "n_threads"}
 """Parameters that may differ between the ranks."""
 
 
 def fit_together(
-    estimator: RatioEstimator,
+    estimator: _Estimator,
     given: tuple[Any, Any, Any],
     validation: Any,  # noqa: ANN401
-    *,
-    check_share: float,
-) -> None:
+) -> _Estimator:
     """Fit an estimator to the events of all ranks.
 
     Args:
         estimator: The same in all ranks.
         given: Features, labels and weights of this rank.
         validation: The same to validate on, or `None`, in all ranks alike.
-        check_share: Events kept aside, in units of those held out.
     """
     ranks = Ranks.present()
     with ranks.one_voice():
@@ -79,7 +83,7 @@ def fit_together(
         if validation is None:
             fraction = estimator.held_out_fraction(n_events)
             with ranks.agreed():
-                parts = split_indices(events, (fraction, check_share * fraction), rng, is_whole=False)
+                parts = split_indices(events, (fraction, CHECK_SHARE * fraction), rng, is_whole=False)
             training = events.select(parts[0])
             held_out = _gathered(events.select(parts[1]), ranks, MOST_HELD_OUT, rng)
             aside = _gathered(events.select(parts[2]), ranks, MOST_ASIDE, rng)
@@ -99,6 +103,7 @@ def fit_together(
         )
         estimator.learn(common, held_out, aside, numbered_in=numbered_in, stored=source)
         _take_learned(estimator, ranks)
+    return estimator
 
 
 def _alike(estimator: Any, events: LabelledEvents, ranks: Ranks, *, has_validation: bool) -> LabelledEvents:  # noqa: ANN401

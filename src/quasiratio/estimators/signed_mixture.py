@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,11 @@ from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.base import RatioParameters
+from quasiratio.estimators.densities import EarlierFit
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.single_model import SingleModelRatio, TrainedModel
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
-from quasiratio.estimators.trials import Trained, TrialReport, best_of_trials
+from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.estimators.tuning import checked_tune, resolved_loss, tune_all
 from quasiratio.losses import Bce, RatioLoss
 from quasiratio.losses.loss_document import LossDocument
@@ -34,18 +35,9 @@ from quasiratio.training.validation import standard_error
 __all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
 
 _CHUNK = 2**15
+_TUNINGS = ("none", "coefficients", "all")
 _MAX_ITERATIONS = 50
 _IMPROVEMENT_ERRORS = 1.0
-
-
-class _Start(NamedTuple):
-    """Where tuning begins: trained sub-ratios, how they were trained, with which seed, and how to go on."""
-
-    model: SignedMixtureModel
-    history: TrainingHistory
-    trials: TrialReport | None
-    seed: int
-    training: Mapping[str, Any]
 
 
 class MixtureParameters(RatioParameters):
@@ -131,12 +123,10 @@ class SignedMixtureRatio(SingleModelRatio):
         check_is_fitted(self)
         result: SignedMixtureRatio = clone(self).set_params(tune=tune)
         checked_tune(tune, ("coefficients", "all"), self.tune_loss)
-        model: Any = copy.deepcopy(self.model_)
-        result._start = _Start(model, self.history_, self.trials_, self.seed_, training or {})
-        try:
-            return result.fit(X, y, sample_weight, validation)
-        finally:
-            del result._start
+        earlier = EarlierFit(
+            copy.deepcopy(self.model_), self.history_, self.trials_, self.seed_, training or {}
+        )
+        return result.fit_further(X, y, sample_weight, validation, earlier)
 
     def predict_sub_ratios(self, X: Any) -> dict[SignPair, npt.NDArray[np.float64]]:  # noqa: ANN401
         r"""Return the sub-ratios $r_{ab}(x) = p_{1b}(x) / p_{0a}(x)$ by their signs $(a, b)$.
@@ -155,11 +145,6 @@ class SignedMixtureRatio(SingleModelRatio):
         log_ratios: dict[SignPair, npt.NDArray[np.float64]] = model.predict_log_ratios(features)
         return {pair: np.exp(values) for pair, values in log_ratios.items()}
 
-    def new_seed(self) -> int:
-        """Draw the seed of a fit; tuning keeps that of the fit before, and with it the same held-out events."""
-        start: _Start | None = getattr(self, "_start", None)
-        return start.seed if start else super().new_seed()
-
     def layer_widths(self, n_events: int) -> Sequence[int]:
         """Return hidden layers half as wide by default: there are up to four networks."""
         widths = super().layer_widths(n_events)
@@ -171,19 +156,20 @@ class SignedMixtureRatio(SingleModelRatio):
 
     def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train the networks, and tune them if asked to."""
-        tune, loss = checked_tune(self.tune, ("none", "coefficients", "all"), self.tune_loss)
-        start: _Start | None = getattr(self, "_start", None)
-        if start:
-            model, history, trials = start.model, start.history, start.trials
-        else:
-            best, trials = best_of_trials(fit, partial(self._train_sub_ratios, floors=floors))
-            model, history = cast(SignedMixtureModel, best.model), best.history
-        histories = [history]
+        checked_tune(self.tune, _TUNINGS, self.tune_loss)
+        best, trials = best_of_trials(fit, partial(self._train_sub_ratios, floors=floors))
+        return self.train_further(fit, floors, EarlierFit(best.model, best.history, trials, fit.seed, {}))
+
+    def train_further(self, fit: Fit, floors: SignFloors, earlier: EarlierFit) -> TrainedModel:  # noqa: ARG002
+        """Tune trained sub-ratios, if asked to."""
+        tune, loss = checked_tune(self.tune, _TUNINGS, self.tune_loss)
+        model: SignedMixtureModel = earlier.model
+        histories = [earlier.history]
         if tune == "coefficients":
             histories.append(tune_coefficients(model, fit, resolved_loss(loss, model, fit)))
         elif tune == "all":
-            histories.append(tune_all(model, fit, loss, start.training if start else {}))
-        return TrainedModel(model, tuple(histories), trials)
+            histories.append(tune_all(model, fit, loss, earlier.training))
+        return TrainedModel(model, tuple(histories), earlier.trials)
 
     def network_names(self) -> list[str]:
         """Return the sub-ratios."""

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import FittedRatioDocument, RatioEstimator, RatioPrediction
-from quasiratio.estimators.densities import FitData, checked_ratio
+from quasiratio.estimators.densities import EarlierFit, FitData, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
@@ -116,6 +116,10 @@ class SingleModelRatio(RatioEstimator):
     def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train a model on a prepared fit; `floors` bound the sign asymmetries of positive densities."""
 
+    def train_further(self, fit: Fit, floors: SignFloors, earlier: EarlierFit) -> TrainedModel:  # noqa: ARG002
+        """Go on from the model of an earlier fit; estimators without a second stage train anew."""
+        return self.train_model(fit, floors)
+
     def take_from_model(self, model: Any) -> None:  # noqa: ANN401 - of the type `model_type`
         """Set learned attributes that follow from the model; after a fit, and when a model is loaded."""
 
@@ -129,13 +133,13 @@ class SingleModelRatio(RatioEstimator):
         )
         if not data.tries:
             fit = fit.with_settings(fit.settings)
-        trained = self.train_model(fit, data.densities.floors)
+        trained = self._trained(fit, data)
         self.helped_, ranks = "", Ranks.present()
         for other, difference in self._helping_fits(fit) if self._decides_strength else ():
             if not ranks.once(functools.partial(_has_failed, trained.model, data)):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
-            trained = self.train_model(other, data.densities.floors)
+            trained = self._trained(other, data)
             self.helped_ = f"A first fit had failed on validation events, and was repeated with {difference}."
         model, histories, self.trials_ = trained
         self._set_model(model.eval(), histories[0], histories[1] if len(histories) > 1 else None)
@@ -150,6 +154,11 @@ class SingleModelRatio(RatioEstimator):
         self._set_normalization(means)
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
+
+    def _trained(self, fit: Fit, data: FitData) -> TrainedModel:
+        if data.earlier is None:
+            return self.train_model(fit, data.densities.floors)
+        return self.train_further(fit, data.densities.floors, data.earlier)
 
     def _set_model(
         self, model: RatioModel, history: TrainingHistory, tuning_history: TrainingHistory | None

@@ -8,13 +8,17 @@ of the ratio go over all of them (`training.stored_pool`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from quasiratio.columns import checked_fill
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.fingerprint import stored_fingerprint
+from quasiratio.estimators.fitting import require_one_process, with_own_threads
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     require_fraction,
@@ -30,18 +34,21 @@ if TYPE_CHECKING:
     from quasiratio.ratios.ratio_model import RatioPredictions
 
 __all__ = [
+    "CHECK_SHARE",
     "MOST_ASIDE",
     "MOST_COMMON",
     "MOST_HELD_OUT",
+    "StoreFitting",
     "StoredSplit",
     "reference_means",
     "require_streaming",
     "split_store",
     "stored_means",
-    "take_store",
 ]
 
 FloatArray = npt.NDArray[np.float64]
+CHECK_SHARE = 0.5
+"""Events kept aside for the check, in units of those held out for validation."""
 MOST_COMMON = 2**20
 """Training events in memory, of which scaling, signs, support and noise are made."""
 MOST_HELD_OUT, MOST_ASIDE = 2**20, 2**18
@@ -64,17 +71,67 @@ class StoredSplit(NamedTuple):
     stored: StoredTraining
 
 
-def split_store(store: EventStore, fraction: float, *, check_share: float) -> StoredSplit:
+class StoreFitting(ABC):
+    """The part of a ratio estimator that fits events on disk.
+
+    Attributes:
+        trains_from_store: Whether it can: its training takes all events from `Fit.training_pool` and `Fit.signed_pools`.
+    """
+
+    trains_from_store: ClassVar[bool] = False
+
+    @abstractmethod
+    def learn(
+        self,
+        training: LabelledEvents,
+        held_out: LabelledEvents,
+        aside: LabelledEvents,
+        **facts: Any,  # noqa: ANN401 - of `FitData`
+    ) -> Self:
+        """Learn from events that were checked and split."""
+
+    @with_own_threads
+    def fit_store(self, store: EventStore, *, say: Callable[[str], None] | None = None) -> Self:
+        """Learn the ratio from events that stay on disk, for samples that do not fit into memory.
+
+        Up to a million training events are held in memory, to scale features by and to test the signs of the densities;
+        the training goes over all of them. `SignResolvedRatio` and `DirectRatio` can.
+
+        Args:
+            store: An `EventStore` of both samples, from `quasiratio.io.create_store`.
+            say: Called with a line about the time that the training will take, before it starts.
+
+        Example:
+            >>> import tempfile, quasiratio as qr
+            >>> rng = np.random.default_rng(0)
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     for name, mean in (("a", 0.0), ("b", 0.5)):
+            ...         np.savez(f"{directory}/{name}.npz", pt=rng.normal(mean, size=2000))
+            ...     pair = f"{directory}/a.npz", f"{directory}/b.npz"
+            ...     store = qr.io.create_store(f"{directory}/store", *pair)
+            ...     model = qr.SignResolvedRatio(max_steps=50, random_state=0).fit_store(store)
+            >>> model.fingerprint_.n_events, model.predict_ratio({"pt": [0.0, 1.0]}).shape
+            (4000, (2,))
+        """
+        require_one_process("a store of events")
+        estimator: Any = self
+        _take_store(estimator, store)
+        estimator.seed_ = estimator.new_seed()
+        estimator.fingerprint_ = stored_fingerprint(store)
+        training, held_out, aside, stored = split_store(store, estimator.held_out_fraction(len(store)))
+        return self.learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+
+
+def split_store(store: EventStore, fraction: float) -> StoredSplit:
     """Take the first stretches of a store into memory.
 
     Args:
         store: The store.
         fraction: Share of the events that validates, up to a million.
-        check_share: Events kept aside, in units of those.
     """
     require_fraction(fraction)
     n_held_out = min(max(1, round(fraction * len(store))), MOST_HELD_OUT)
-    n_aside = min(round(check_share * fraction * len(store)), MOST_ASIDE)
+    n_aside = min(round(CHECK_SHARE * fraction * len(store)), MOST_ASIDE)
     start = n_held_out + n_aside
     bounds = ((start, min(start + MOST_COMMON, len(store))), (0, n_held_out), (n_held_out, start))
     training, held_out, aside = (_rows(store, first, last) for first, last in bounds)
@@ -105,7 +162,7 @@ def require_streaming(estimator: Any, what: str = "a store of events") -> None: 
     raise InvalidInputError(msg)
 
 
-def take_store(estimator: Any, store: EventStore) -> None:  # noqa: ANN401 - any estimator that streams
+def _take_store(estimator: Any, store: EventStore) -> None:  # noqa: ANN401 - any estimator that streams
     """Set what an estimator learns of its features before it is trained, and warn of weights as `fit` does."""
     require_streaming(estimator)
     estimator.n_features_in_, estimator.feature_names_ = len(store.names), store.names

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from quasiratio.atomic_files import scratch_path
+from quasiratio.atomic_files import place, scratch_path
 from quasiratio.errors import InvalidInputError, OmittedColumnWarning, QuasiratioError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
@@ -135,7 +135,7 @@ class TableWriter:
             _require_json(self.metadata)
             self._sink.finish(self.metadata)
             self._sink = None
-            os.replace(self._directory / f"part{self.path.suffix}", self.path)  # noqa: PTH105
+            place(self._directory / f"part{self.path.suffix}", self.path)
 
     def _discard(self) -> None:
         if self._sink is not None:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.sample import positive_sum
+from quasiratio.sample import positive_sum, size_of_sums
 
 __all__ = [
     "BLOCK_EVENTS",
@@ -105,7 +105,7 @@ class StoredSample:
     @property
     def effective_size(self) -> float:
         """The unweighted events that would carry the same statistical error."""
-        return self.sum_of_weights**2 / self.sum_of_squares if self.sum_of_squares else 0.0
+        return size_of_sums(self.sum_of_weights, self.sum_of_squares)
 
     @property
     def mixture_coefficient(self) -> float:

@@ -12,8 +12,9 @@ from quasiratio.io.column import split_element
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.formulas import parse_features, shared_numeric
 from quasiratio.io.table import Table
+from quasiratio.io.weight_names import weight_columns
 
-__all__ = ["default_features", "resolve_features"]
+__all__ = ["default_features", "resolve_features", "unused_weights"]
 
 _IDENTIFIER_WORDS = {
     "id",
@@ -40,7 +41,8 @@ def default_features(
 ) -> list[str]:
     """Return the numeric columns that all tables share and that are not bookkeeping, in the first one's order.
 
-    Left out are the columns of the weight, boolean columns of the selection (constant after it), columns
+    Left out are the columns of the weight, numbers that are named like another weight (`w_up`, `LHEWeight_12`: their
+    signs give that of the weight away, and nothing else would be learned), boolean columns of the selection (constant after it), columns
     whose names begin with `truth_`, and integer columns that identify an event: those with a word such as
     `run`, `event`, `lumi`, `entry`, `index` or `id` in the name (`eventNumber`, `jet_id`), and those without a
     repeated value among the first ten thousand events.
@@ -57,10 +59,12 @@ def default_features(
     excluded = _columns_of(weight, listed)
     tested = _columns_of(selection, listed)
     shared = shared_numeric(listed)
+    weights = {name for table in listed for name in weight_columns(table)}
     names = [
         name
         for name in shared
         if name not in excluded
+        and name not in weights
         and not name.lower().startswith("truth_")
         and not (name in tested and any(table.columns[name].kind == "boolean" for table in listed))
         and not _is_integer_identifier(name, listed)
@@ -73,6 +77,23 @@ def default_features(
         )
         raise InvalidInputError(msg)
     return names
+
+
+def unused_weights(tables: Iterable[Table], weight: str | Expression | None = None) -> list[str]:
+    """Return the columns that `default_features` leaves out because they are named like a weight and are not it.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from quasiratio.io import open_table
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", pt=[3.0], w=[1.0], w_up=[1.1])
+        ...     unused_weights([open_table(f"{directory}/a.npz")], weight="w")
+        ['w_up']
+    """
+    listed = list(tables)
+    used = _columns_of(weight, listed)
+    named = {name for table in listed for name in weight_columns(table)}
+    return [name for name in shared_numeric(listed) if name in named - used]
 
 
 def resolve_features(patterns: Sequence[str], tables: Iterable[Table]) -> list[str]:

@@ -115,6 +115,7 @@ class SampleReading:
         conditions = [expression for expression in (self.weight, self.selection) if expression is not None]
         table.require_numbers([name for expression in conditions for name in expression.names])
         if features is None:
+            require_named_weight(table, weight)
             found = default_features([table], self.weight, self.selection)
             self.features = [Feature(name, name) for name in found]
         else:

@@ -7,10 +7,11 @@ import re
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.expression.evaluation import Expression
 from quasiratio.io.table import Table
+from quasiratio.wording import first_of
 
 __all__ = ["is_named_like_a_weight", "require_named_weight", "weight_columns"]
 
-_WEIGHT_WORDS = {"weight", "weights", "wgt", "wgts", "wt"}
+_ANYWHERE = re.compile(r"weight(?!ed|ing)|wgt", re.IGNORECASE)
 _QUALIFIERS = {
     "gen",
     "mc",
@@ -27,21 +28,39 @@ _QUALIFIERS = {
     "xsec",
     "lumi",
 }
-_GLUED = re.compile(rf"({'|'.join(sorted(_QUALIFIERS))})(weights?|wgts?)")
+_VARIATIONS = {
+    "up",
+    "down",
+    "dn",
+    "scale",
+    "pdf",
+    "muf",
+    "mur",
+    "isr",
+    "fsr",
+    "alphas",
+    "syst",
+    "sys",
+    "stat",
+    "var",
+}
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def is_named_like_a_weight(name: str) -> bool:
-    """Whether people call the weight of an event so.
+    """Whether people call the weight of an event so, or a variation of it.
 
     Example:
-        >>> [is_named_like_a_weight(name) for name in ("genWeight", "w", "w_pu", "w_mass", "width")]
-        [True, True, True, False, False]
+        >>> [is_named_like_a_weight(name) for name in ("genWeight", "w", "w_pu", "w_scale_up", "LHEWeight_12")]
+        [True, True, True, True, True]
+        >>> [is_named_like_a_weight(name) for name in ("w_mass", "width", "pt_weighted_eta")]
+        [False, False, False]
     """
-    words = [word.lower() for word in _WORDS.findall(name)]
-    if name.lower() == "w" or _WEIGHT_WORDS & set(words) or _GLUED.fullmatch(name.lower()):
+    words = {word.lower() for word in _WORDS.findall(name)}
+    if _ANYWHERE.search(name) or words in ({"w"}, {"wt"}):
         return True
-    return len(words) == 2 and "w" in words and bool(_QUALIFIERS & set(words))
+    letter = {"w", "wt"} & words
+    return bool(letter) and words - letter <= _QUALIFIERS | _VARIATIONS
 
 
 def weight_columns(table: Table) -> list[str]:
@@ -66,9 +85,8 @@ def require_named_weight(table: Table, weight: str | Expression | None) -> None:
     """Raise where no weight was given but the table has a column that is named like one."""
     found = weight_columns(table) if weight is None else []
     if found:
-        listed = ", ".join(repr(name) for name in found[:3]) + (", ..." if len(found) > 3 else "")
         msg = (
-            f"Got no weight for {table.label!r}, which has the column{'s' if len(found) > 1 else ''} {listed}; "
+            f"Got no weight for {table.label!r}, which has the column{'s' if len(found) > 1 else ''} {first_of(found, 3)}; "
             "expected the weight to be named."
         )
         advice = f"Add `weight={found[0]!r}`, or `weight='1'` for unweighted events."

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import checked_values, require_positive_sum
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, effective_size
 
 __all__ = ["WeightDiagnostics", "excess_gradient_variance", "weight_diagnostics"]
 
@@ -77,14 +77,14 @@ def weight_diagnostics(weights: npt.ArrayLike | WeightedSample) -> WeightDiagnos
     """
     w = checked_values(weights.weights if isinstance(weights, WeightedSample) else weights, "weights")
     total = require_positive_sum(w, "weights")
-    mean_square = float(np.mean(np.square(w * (len(w) / total))))
+    size = effective_size(w)
     return WeightDiagnostics(
         n_events=len(w),
         negative_fraction=float(np.mean(w < 0)),
         sum_of_weights=total,
-        effective_size=len(w) / mean_square,
+        effective_size=size,
         mixture_coefficient=max(1.0, float(w[w >= 0].sum()) / total),
-        weight_variance=mean_square - 1.0,
+        weight_variance=len(w) / size - 1.0,
         largest_share=float(np.abs(w).max() / np.abs(w).sum()),
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -24,7 +25,6 @@ from quasiratio.atomic_files import (
     checked_path,
     names_inside,
     opened_together,
-    sized_content,
     write_directory,
 )
 from quasiratio.errors import InvalidInputError
@@ -148,7 +148,7 @@ def read_timed_bundle(
 def _times(file: BinaryIO, model: str) -> dict[str, list[float]]:
     """Return the times, if they are those of this model; nothing depends on them."""
     try:
-        content = json.loads(sized_content(file, TIMES_NAME, at_least=0, at_most=_MAX_JSON_BYTES))
+        content = json.loads(_sized_content(file, TIMES_NAME, at_least=0, at_most=_MAX_JSON_BYTES))
         if content["model"] != model:
             return {}
         return {str(name): [float(one) for one in values] for name, values in content["seconds"].items()}
@@ -167,7 +167,7 @@ def _times(file: BinaryIO, model: str) -> dict[str, list[float]]:
 def _checked_document(file: BinaryIO, path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     """Return the document without the entries that say what it is, and its checksum."""
     shown = _shown(path, JSON_NAME)
-    document = parse_object(sized_content(file, shown, at_least=0, at_most=_MAX_JSON_BYTES), shown)
+    document = parse_object(_sized_content(file, shown, at_least=0, at_most=_MAX_JSON_BYTES), shown)
     version = document.pop("format_version", None)
     if document.pop("format", None) != _FORMAT or type(version) is not int or version < 1:
         msg = f"Got {shown}, which describes no model of quasiratio; expected one that `save` wrote."
@@ -192,7 +192,7 @@ def _checked_tensors(
     shown = _shown(path, WEIGHTS_NAME)
     n_bytes = sum(spec.n_bytes for spec in plan.values())
     at_most = min(n_bytes + _MAX_HEADER_BYTES, _MAX_WEIGHTS_BYTES)
-    content = sized_content(file, shown, at_least=n_bytes, at_most=at_most)
+    content = _sized_content(file, shown, at_least=n_bytes, at_most=at_most)
     if hashlib.sha256(content).hexdigest() != checksum:
         msg = f"Got {shown}, which does not belong to its {JSON_NAME} or is damaged (its checksum is wrong). {_AGAIN}"
         raise InvalidInputError(msg)
@@ -251,3 +251,22 @@ def _require_replaceable(path: Path, *, overwrite: bool) -> None:
 
 def _shown(path: str | os.PathLike[str], name: str) -> str:
     return repr(str(Path(path) / name))
+
+
+def _sized_content(file: BinaryIO, shown: str, *, at_least: int, at_most: int) -> bytes:
+    """Read a regular file, if its size can be right."""
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        msg = f"Got {shown}, which is no regular file. {_AGAIN}"
+        raise InvalidInputError(msg)
+    if not at_least <= status.st_size <= at_most:
+        msg = (
+            f"Got {shown} of {status.st_size} bytes; expected at least {at_least} and at most {at_most}. It is "
+            f"truncated, or not what `save` wrote. {_AGAIN}"
+        )
+        raise InvalidInputError(msg)
+    try:
+        return file.read(status.st_size)
+    except OSError as error:
+        msg = f"Could not read {shown} ({error.strerror or error}). {_AGAIN}"
+        raise InvalidInputError(msg) from None

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from PIL import Image
 
-from quasiratio.atomic_files import scratch_directory
+from quasiratio.atomic_files import place, scratch_directory
 from quasiratio.errors import InvalidInputError
 from quasiratio.plots.style import figure_style
 
@@ -191,10 +191,10 @@ def save_figure(figure: Figure, stem: Path, *, formats: Sequence[str] = ("png", 
             figure_style(),
         ):
             rendered = [workspace / path.name for path in paths]
-            for path, suffix in zip(rendered, formats, strict=True):
-                figure.savefig(path, format=suffix, metadata=_METADATA.get(suffix))
-            for path, place in zip(rendered, paths, strict=True):
-                path.replace(place)
+            for staged, suffix in zip(rendered, formats, strict=True):
+                figure.savefig(staged, format=suffix, metadata=_METADATA.get(suffix))
+            for finished, path in zip(rendered, paths, strict=True):
+                place(finished, path)
     except OSError as error:
         msg = f"Could not write {str(paths[0])!r} ({error.strerror}); expected a place that can be written."
         raise InvalidInputError(msg) from error

@@ -78,6 +78,8 @@ def evaluate_model(
 ) -> Evaluation:
     """Reweight the reference and compare it with the target in every feature and observable.
 
+    A feature with one value only, or that is a copy of another one, is left out with a `SupportWarning`.
+
     Args:
         model: A fitted ratio estimator or reweighter.
         reference: Sample to reweight, with the features of the fit.
@@ -102,8 +104,10 @@ def evaluate_model(
     sizes = getattr(model, "training_sizes_", None) or training_sizes
     at_reference, members = _predicted(model, reference)
     at_target = model.predict_ratio(target)
-    chosen = _varying(reference, target) | dict(observables or {})
-    bounds: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins)) | dict(edges or {})
+    chosen = _distinct_features(reference, target) | dict(observables or {})
+    left_out = set(reference.names) - set(chosen)
+    given = {name: bounds for name, bounds in (edges or {}).items() if name not in left_out}
+    bounds: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins)) | given
     result = closure(
         reference, {MODEL: at_reference}, target, observables=chosen, edges=bounds, training_sizes=sizes
     )
@@ -154,15 +158,32 @@ def _judge_weights(model: RatioPredictor, reference: WeightedSample) -> FloatArr
     return signs.judge_weights(weights)
 
 
-def _varying(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
-    """Return the features that have more than one value; the others have nothing to compare."""
-    columns = zip(reference.names, reference.features.T, target.features.T, strict=True)
-    spans = {name: max(a.max(), b.max()) > min(a.min(), b.min()) for name, a, b in columns}
-    constant = [name for name, varies in spans.items() if not varies]
-    if constant:
-        msg = f"Left out of the closure, as they have one value only: {', '.join(map(repr, constant))}."
-        warnings.warn(msg, SupportWarning, stacklevel=3)
-    return {name: name for name in spans if name not in constant}
+def _distinct_features(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
+    """Return the features to compare: one with a single value has nothing to show, and a copy nothing new.
+
+    What is shown twice would count twice in the verdict.
+    """
+    constant: list[str] = []
+    copies: list[str] = []
+    kept: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+    for name, *pair in zip(reference.names, reference.features.T, target.features.T, strict=True):
+        a, b = pair
+        if max(a.max(), b.max()) == min(a.min(), b.min()):
+            constant.append(name)
+            continue
+        original = next(
+            (other for other, (c, d) in kept.items() if np.array_equal(a, c) and np.array_equal(b, d)), None
+        )
+        if original is None:
+            kept[name] = a, b
+        else:
+            copies.append(f"{name!r} of {original!r}")
+    for names, reason in ((constant, "they have one value only"), (copies, "they are copies")):
+        if names:
+            shown = map(repr, names) if names is constant else names
+            msg = f"Left out of the closure, as {reason}: {', '.join(shown)}."
+            warnings.warn(msg, SupportWarning, stacklevel=3)
+    return {name: name for name in kept}
 
 
 def _predicted(model: RatioPredictor, sample: WeightedSample) -> tuple[FloatArray, FloatArray]:

@@ -38,7 +38,7 @@ from scipy.special import chdtri, ndtr, ndtri
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, StackedMlp
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, effective_size
 from quasiratio.training import Batch, Batches, CrossEntropyObjective, Pool, TrainingSettings, train
 
 __all__ = ["OmnibusTest", "omnibus_test"]
@@ -183,12 +183,11 @@ def _require_enough(
     weights: tuple[FloatArray, FloatArray], blocks: list[list[npt.NDArray[np.int64]]]
 ) -> None:
     for role, of_class, chosen in zip(("reweighted reference", "target"), weights, blocks, strict=True):
-        sums = np.array([of_class[block].sum() for block in chosen])
-        squares = np.array([np.square(of_class[block]).sum() for block in chosen])
-        sizes = np.where(sums > 0, sums**2 / np.where(squares > 0, squares, 1.0), 0.0)
-        if sizes.min() < _FEWEST_EFFECTIVE:
+        parts = [of_class[block] for block in chosen]
+        smallest = min(effective_size(part) if part.sum() > 0 else 0.0 for part in parts)
+        if smallest < _FEWEST_EFFECTIVE:
             msg = (
-                f"Got a {role} of which a quarter has an effective size of {sizes.min():.3g}; expected at least "
+                f"Got a {role} of which a quarter has an effective size of {smallest:.3g}; expected at least "
                 f"{_FEWEST_EFFECTIVE:g} in each. There are too few events for a test of all features at once."
             )
             raise InvalidInputError(msg)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from string import Template
 
-from quasiratio.provenance import installed_version
+from quasiratio.provenance import versions_of
 from quasiratio.report.content import Report
 from quasiratio.report.markup import IndexEntry, PageBody
 from quasiratio.report.safe_text import paragraphs, safe
@@ -18,7 +18,7 @@ from quasiratio.report.safe_text import paragraphs, safe
 __all__ = ["page_text"]
 
 _LABELS = {"good": "Verdict: good", "fair": "Verdict: fair", "poor": "Verdict: poor", "info": "Result"}
-_LIBRARIES = ("quasiratio", "torch", "numpy")
+_LIBRARIES = ("quasiratio", "torch", "numpy", "python")
 
 
 def page_text(report: Report) -> str:
@@ -54,11 +54,11 @@ def page_text(report: Report) -> str:
 def _foot(report: Report) -> dict[str, str]:
     """Return with what, and when, the page was made: date, versions, and the seed where a fact names one."""
     seeds = [str(value) for name, value in report.facts.items() if name.strip().lower() == "seed"]
+    versions = versions_of(*_LIBRARIES, absent="not installed")
     return {
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         **({"seed": seeds[0]} if seeds else {}),
-        **{name: installed_version(name) or "not installed" for name in _LIBRARIES},
-        "Python": platform.python_version(),
+        **{name.replace("python", "Python"): version for name, version in versions.items()},
         "system": f"{platform.system()} {platform.machine()}",
     }
 

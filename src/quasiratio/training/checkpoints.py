@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +20,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from quasiratio.atomic_files import staged_file
 from quasiratio.errors import InvalidInputError
 
 __all__ = ["Resumable", "StageCheckpoint", "next_stage", "resumable"]
@@ -100,15 +100,12 @@ class StageCheckpoint:
         tree = json.dumps(_encoded(state, tensors))
         facts = {"key": self.key, "tree": tree, "sha256": _checksum(self.key, tree, tensors)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            safetensors.torch.save_file(tensors, temporary, metadata=facts)
-            temporary.replace(self.path)
+            with staged_file(self.path) as staged:
+                safetensors.torch.save_file(tensors, staged, metadata=facts)
         except (OSError, safetensors.SafetensorError) as error:
             msg = f"The state of the fit cannot be written to {str(self.path.parent)!r} ({error}); make room there."
             raise InvalidInputError(msg) from error
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 class _Stages:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from quasiratio.errors import DivergenceError, DivergenceWarning
+from quasiratio.registry import ESTIMATORS
 from quasiratio.training.averaging import WeightAverage
 from quasiratio.training.checkpoints import Resumable, next_stage
 from quasiratio.training.history import TrainingHistory
@@ -46,9 +47,6 @@ _FINITE_CHECK_INTERVAL = 25
 _IMPROVEMENT_ERRORS = 1.0
 _CACHED_ROWS, _MIN_PART = 2**13, 512
 """Rows of all networks together whose activations fit the processor's cache; gradients add up over parts."""
-_REMEDY = (
-    "use loss='revert' or 'lsif' (positive reference density), SignedMixtureRatio or SignResolvedRatio (any)"
-)
 
 
 def train(
@@ -199,5 +197,6 @@ def _divergence_message(name: str, step: int) -> str:
     return (
         f"The risk of the loss '{name}' has no lower bound on these data (noticed by step {step}): negative "
         f"weights outweigh positive ones where the network's output is extreme. The best validated state was "
-        f"kept; for signed densities {_REMEDY}."
+        f"kept; for signed densities use loss='revert' or 'lsif' (positive reference density), "
+        f"{ESTIMATORS.any_reference_classes()} (any)."
     )

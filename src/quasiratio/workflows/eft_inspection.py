@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from quasiratio.basis import PolynomialBasis
 from quasiratio.errors import InvalidInputError
+from quasiratio.sample import effective_size
 from quasiratio.workflows.eft_samples import EftSample
 
 __all__ = ["EftAxis", "EftPoint", "InspectedEft", "chosen_points", "inspected", "point_label"]
@@ -177,7 +178,7 @@ def _point(basis: PolynomialBasis, theta: FloatArray, c: FloatArray, w: FloatArr
     return EftPoint(
         dict(zip(basis.parameters, theta.tolist(), strict=True)),
         float(weights.sum() / w.sum()),
-        float(weights.sum() ** 2 / max(float(np.square(weights).sum()), 1e-300)),
+        effective_size(weights),
         float(np.mean(weights < 0)),
         float(absolute.max() / max(float(absolute.sum()), 1e-300)),
     )

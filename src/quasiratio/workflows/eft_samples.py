@@ -23,7 +23,6 @@ from quasiratio.io import (
     parse_features,
     read_sample,
 )
-from quasiratio.io.weight_names import is_named_like_a_weight
 from quasiratio.io.weight_points import WeightPoints, is_named_after_a_point, points_of_names, read_points
 from quasiratio.io.weight_vectors import read_weight_vectors
 from quasiratio.sample import WeightedSample
@@ -217,9 +216,7 @@ def eft_features(sample: EftSample, wanted: Sequence[str] | None) -> list[Featur
     names = [
         name
         for name in offered
-        if name not in known
-        and not is_named_like_a_weight(name)
-        and not is_named_after_a_point(name, sample.basis.parameters)
+        if name not in known and not is_named_after_a_point(name, sample.basis.parameters)
     ]
     if not names:
         msg = (

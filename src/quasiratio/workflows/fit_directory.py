@@ -27,7 +27,7 @@ __all__ = ["FitDirectory"]
 _MODEL_FILES = {"model.json", "weights.safetensors", "times.json"}
 _LOCK, _LONGEST_LOCK = "lock", 10_000
 _STATE = re.compile(r"stage-\d+\.safetensors")
-_UNFINISHED = re.compile(r"\.stage-\d+\.safetensors\.\d+\.tmp|\.quasiratio-[\w-]+")
+_UNFINISHED = re.compile(r"\.quasiratio-[\w-]+")
 
 
 @dataclass(frozen=True)

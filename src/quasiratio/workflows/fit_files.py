@@ -21,6 +21,7 @@ from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table
 from quasiratio.progress import progress_lines
+from quasiratio.registry import DEFAULT_METHOD
 from quasiratio.sample import WeightedSample
 from quasiratio.training import resumable
 from quasiratio.wording import feature_line, percent
@@ -96,7 +97,7 @@ def fit_files(
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
-    method: str = "sign-resolved",
+    method: str = DEFAULT_METHOD,
     n_folds: int = 1,
     resume: bool = False,
     overwrite: bool = False,
@@ -163,7 +164,7 @@ def fit_files(
     tables = [sample.open() for sample in files]
     if weights:
         files = varied_files(files, tables, weights, weight)
-    chosen = chosen_features(features, files, tables)
+    chosen = chosen_features(features, files, tables, say)
     require_labelled(labels, [one.name for one in chosen])
     say(feature_line(chosen))
     for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ def inspect_files(
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> InspectedFiles:
     """Describe one sample, or two and their overlap, and recommend a method, as `quasiratio inspect` does.
 
@@ -65,6 +66,7 @@ def inspect_files(
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
+        say: Called with a line for people: columns that were left out because they are named like weights.
 
     Example:
         >>> import tempfile
@@ -80,7 +82,7 @@ def inspect_files(
     if target is not None:
         samples.append(SampleFiles(target, target_weight or weight, selection, tree, allow_large))
     tables = [sample.open() for sample in samples]
-    names = chosen_features(features, samples, tables)
+    names = chosen_features(features, samples, tables, say)
     result = inspect_samples(
         *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
     )

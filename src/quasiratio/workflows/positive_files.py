@@ -126,7 +126,7 @@ def positive_files(
     usable_device(reweighter.device)  # names are looked at before files are read
     files_of_sample = SampleFiles(files, weight, selection, tree, allow_large)
     table = files_of_sample.open()
-    chosen = chosen_features(features, [files_of_sample], [table])
+    chosen = chosen_features(features, [files_of_sample], [table], say)
     if say is not None:
         say(feature_line(chosen))
     if members and (resample or reweighter.n_members < 2):

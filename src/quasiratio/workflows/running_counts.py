@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix
+from quasiratio.sample import size_of_sums
 from quasiratio.wording import percent
 
 __all__ = ["OutsideRange", "RangeCount", "WeightSums"]
@@ -58,9 +59,9 @@ class WeightSums:
     @property
     def effective_size(self) -> float:
         r"""$(\sum w)^2 / \sum w^2$."""
-        if not self.scaled_squares or not math.isfinite(self.total):
+        if not math.isfinite(self.total):
             return 0.0
-        return math.ldexp(self.total, -self.exponent) ** 2 / self.scaled_squares
+        return size_of_sums(math.ldexp(self.total, -self.exponent), self.scaled_squares)
 
     def as_dict(self) -> dict[str, float]:
         """Return the numbers by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,10 +22,12 @@ from quasiratio.io import (
     read_sample,
     read_weights,
 )
+from quasiratio.io.features import unused_weights
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import first_of
 
-_LOOKS_LIKE_A_WEIGHT = re.compile(r"weight|wgt|(^|[_.])w(t)?([_.]|$)|^w\d*$|sf$", re.IGNORECASE)
+_LOOKS_LIKE_A_WEIGHT = re.compile(r"(^|[_.])wt?([_.]|$)|sf$", re.IGNORECASE)
 
 __all__ = ["Files", "SampleFiles", "Variations", "chosen_features", "require_weight", "varied_files"]
 
@@ -98,16 +100,21 @@ def varied_files(
 
 
 def chosen_features(
-    wanted: Sequence[str] | None, samples: Sequence[SampleFiles], tables: Sequence[Table]
+    wanted: Sequence[str] | None,
+    samples: Sequence[SampleFiles],
+    tables: Sequence[Table],
+    say: Callable[[str], None] | None = None,
 ) -> list[Feature]:
     """Return the features that were asked for, or those that all samples have to offer.
 
-    Samples may have different weights; the columns of neither weight are features by default.
+    Samples may have different weights; the columns of neither weight, and those that are named like another weight, are no
+    features by default. The latter are told to `say`.
     """
     if wanted:
         features = parse_features(wanted, tables)
         _require_weights(samples, tables)
         return features
+    _require_weights(samples, tables)
     offered = [
         default_features([table], sample.weight_columns, sample.selection)
         for sample, table in zip(samples, tables, strict=True)
@@ -120,8 +127,9 @@ def chosen_features(
             "of the same name, besides weights and identifiers."
         )
         raise InvalidInputError(msg, advice="Name the features with `features`.")
-    _require_weights(samples, tables)
     _warn_of_weights(shared)
+    if say is not None:
+        _tell_left_out(samples, tables, say)
     return [Feature(name, name) for name in shared]
 
 
@@ -134,6 +142,17 @@ def require_weight(table: Table, weight: str | None) -> None:
     """Raise where no weight was given, although a column of a table with events is named like one."""
     if table.n_events:
         require_named_weight(table, weight)
+
+
+def _tell_left_out(
+    samples: Sequence[SampleFiles], tables: Sequence[Table], say: Callable[[str], None]
+) -> None:
+    unused = [
+        unused_weights([table], sample.weight_columns) for sample, table in zip(samples, tables, strict=True)
+    ]
+    names = [name for name in unused[0] if all(name in others for others in unused[1:])]
+    if names:
+        say(f"Named like weights, so no features unless asked for by name: {first_of(names, 8)}")
 
 
 def _warn_of_weights(features: Sequence[str]) -> None:

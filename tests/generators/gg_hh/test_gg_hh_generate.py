@@ -112,7 +112,7 @@ def test_the_last_chunk_of_a_shorter_run_and_damaged_files_are_made_again(tmp_pa
     (tmp_path / "chunk-000000.npz").write_bytes(b"PK not a chunk")
     longer = generate("sm", 220, 2, chunk_dir=tmp_path, **options)
     assert same(longer, generate("sm", 220, 2, **options))
-    assert not list(tmp_path.glob("*.tmp"))
+    assert not list(tmp_path.glob(".quasiratio-*"))
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ def inspect(
     """
     from quasiratio.workflows import inspect_files  # noqa: PLC0415 - keeps --help fast
 
+    printer = Printer(as_json=as_json)
     found = inspect_files(
         split_files(reference),
         None if target is None else split_files(target),
@@ -60,8 +61,8 @@ def inspect(
         selection=selection,
         tree=tree,
         allow_large=allow_large,
+        say=printer.line,
     )
-    printer = Printer(as_json=as_json)
     printer.result(found.as_dict())
     _print(printer, found.inspection, found.inputs)
 

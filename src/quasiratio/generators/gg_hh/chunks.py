@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.atomic_files import staged_file
 from quasiratio.errors import InvalidInputError
 
 __all__ = ["Chunk", "ChunkStore", "fingerprint"]
@@ -84,16 +84,10 @@ class ChunkStore:
     def save(self, index: int, chunk: Chunk) -> None:
         """Write a chunk; at no time is there a file with part of it."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        path = self._path(index)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                arrays: dict[str, Any] = dict(chunk.columns)
-                arrays |= {"_key": self.key, "_generated": chunk.n_generated, "_failed": chunk.n_failed}
-                np.savez(file, **arrays)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        arrays: dict[str, Any] = dict(chunk.columns)
+        arrays |= {"_key": self.key, "_generated": chunk.n_generated, "_failed": chunk.n_failed}
+        with staged_file(self._path(index)) as staged, staged.open("wb") as file:
+            np.savez(file, **arrays)
 
     def _path(self, index: int) -> Path:
         return self.directory / f"chunk-{index:06d}.npz"

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
-from importlib import metadata as package_metadata
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from quasiratio.generators.gg_hh.production import (
 )
 from quasiratio.generators.gg_hh.selection import FEATURES, REFERENCE_PT_CUTS, PtCuts
 from quasiratio.generators.gg_hh.shower import import_pythia
+from quasiratio.provenance import versions_of
 from quasiratio.sample import WeightedSample
 
 __all__ = ["GeneratedSample", "generate"]
@@ -212,7 +212,7 @@ def _results(
 
 def _versions(*, parton_level: bool) -> dict[str, str]:
     names = ("quasiratio", "numpy", "scipy") + (() if parton_level else ("pythia8mc", "fastjet"))
-    return {name: package_metadata.version(name) for name in names}
+    return versions_of(*names)
 
 
 def _metadata(
