@@ -161,9 +161,14 @@ class StoreHeader:
         if body.pop("version") != STORE_VERSION:
             msg = "it is of another version of quasiratio"
             raise ValueError(msg)
-        samples = {role: _sample(body.pop(role)) for role in ("reference", "target")}
-        checksums = {name: tuple(values) for name, values in body.pop("checksums").items()}
-        return cls(tuple(body.pop("names")), checksums=checksums, **samples, **body)
+        return cls(
+            tuple(body["names"]),
+            body["fill"],
+            body["request"],
+            _sample(body["reference"]),
+            _sample(body["target"]),
+            {name: tuple(values) for name, values in body["checksums"].items()},
+        )
 
 
 class EventStore:
@@ -294,8 +299,8 @@ class EventStore:
 
 
 def _sample(document: dict[str, Any]) -> StoredSample:
-    bounds = {name: tuple(document.pop(name)) for name in ("lowest", "highest")}
-    return StoredSample(**document, **bounds)
+    lowest, highest = tuple(document.pop("lowest")), tuple(document.pop("highest"))
+    return StoredSample(**document, lowest=lowest, highest=highest)
 
 
 def _digest(body: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ $q_y = c_y\,p_{y+} + (1 - c_y)\,p_{y-}$, of probability densities that ordinary 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ def sign_parts(labels: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64]) 
     return np.asarray(2 * labels.astype(np.int64) + (weights < 0))
 
 
-def carried_classes(sums: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], tuple[SignClass, ...]]:
+def carried_classes(sums: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], tuple[SignClass, ...]]:
     """Number the four `SIGN_CLASSES`, leaving out those that carry no weight.
 
     Args:

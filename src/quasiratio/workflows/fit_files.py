@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from quasiratio.estimators import PersistentEstimator, Reweighter, VariationRewe
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.io import Feature, Table
+from quasiratio.io import EventStore, Feature, StoredSample, Table
 from quasiratio.progress import progress_lines
 from quasiratio.registry import DEFAULT_METHOD
 from quasiratio.sample import WeightedSample
@@ -29,6 +29,7 @@ from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
+from quasiratio.workflows.stored_samples import store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -97,6 +98,7 @@ def fit_files(
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     method: str = DEFAULT_METHOD,
     n_folds: int = 1,
     resume: bool = False,
@@ -125,6 +127,9 @@ def fit_files(
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
+        cache: Directory of a store of events on disk (`io.create_store`), for samples beyond memory; one that was made of
+            the same files before is used again. Left out, there is a store, removed at the end, where the samples would
+            need more than half of the memory that is available.
         method: Name of the estimator.
         n_folds: With two or more: as many models, so that each event gets its ratio from one that has not seen it.
         resume: Continue an interrupted fit, where there is one.
@@ -169,51 +174,97 @@ def fit_files(
     say(feature_line(chosen))
     for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
         say(text)
-    samples = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
-    variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
-    for role, sample, table in zip(_ROLES, samples, tables, strict=True):
-        sample.require_positive_sum(role)
-        say(
-            f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
-            f"{sample.sum_of_weights:.6g}, {percent(sample.negative_fraction)} negative"
+    with store_for_fit(
+        cache, estimator, files, tables, chosen, beside=directory.path.parent, say=say, quiet=quiet
+    ) as store:
+        samples: Sequence[WeightedSample | StoredSample]
+        if store is None:
+            samples = read = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
+            variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
+            events: _InMemory | _OnDisk = _InMemory(read, variations)
+        else:
+            samples, events = [store.reference, store.target], _OnDisk(store, say)
+        for role, facts, table in zip(_ROLES, samples, tables, strict=True):
+            facts.require_positive_sum(role)
+            say(
+                f"{role.capitalize()}: {len(facts)} events of {table.label}, sum of weights "
+                f"{facts.sum_of_weights:.6g}, {percent(facts.negative_fraction)} negative"
+            )
+        notes = _notes(method, files, tables, samples).model_copy(
+            update={**feature_notes(chosen, tables[0]), "labels": labels}
         )
-    notes = _notes(method, files, tables, samples).model_copy(
-        update={**feature_notes(chosen, tables[0]), "labels": labels}
-    )
-    start = time.perf_counter()
-    with directory.working(resume=resume) as state:
-        if resume and not directory.has_state:
-            say("There is no interrupted fit to continue; fitting from the start.")
-        try:
-            _train(estimator, samples, variations, state, quiet=quiet)
-        except KeyboardInterrupt:
-            raise _interrupted(directory) from None
-        seconds = time.perf_counter() - start
-        estimator.save(directory.path, notes={NOTES_KEY: notes.model_dump()}, overwrite=overwrite)
+        start = time.perf_counter()
+        with directory.working(resume=resume) as state:
+            if resume and not directory.has_state:
+                say("There is no interrupted fit to continue; fitting from the start.")
+            try:
+                _train(estimator, events, state, quiet=quiet)
+            except KeyboardInterrupt:
+                raise _interrupted(directory) from None
+            seconds = time.perf_counter() - start
+            estimator.save(directory.path, notes={NOTES_KEY: notes.model_dump()}, overwrite=overwrite)
     return FittedFiles(estimator, directory.path, notes, seconds)
 
 
-def _train(
-    estimator: RatioPredictor,
-    samples: list[WeightedSample],
-    variations: list[Variations | None],
-    state: Path,
-    *,
-    quiet: bool,
-) -> None:
-    key = _key(samples, estimator, variations)
+@dataclass(frozen=True)
+class _InMemory:
+    """Two samples to fit to."""
+
+    samples: list[WeightedSample]
+    variations: list[Variations | None]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.samples[0].names
+
+    @property
+    def fill(self) -> Mapping[str, float]:
+        return self.samples[0].fill
+
+    def contents(self) -> Iterator[Any]:
+        labels = np.repeat([0, 1], [len(sample) for sample in self.samples])
+        varied = [array for one in self.variations if one is not None for array in one.values()]
+        features, weights = (
+            [getattr(sample, name) for sample in self.samples] for name in ("features", "weights")
+        )
+        for array in (*features, *weights, *varied, labels):
+            yield np.ascontiguousarray(array).data
+
+    def fit(self, estimator: Any) -> None:  # noqa: ANN401
+        estimator.fit_samples(*self.samples, *self.variations)
+
+
+@dataclass(frozen=True)
+class _OnDisk:
+    """A store to fit to."""
+
+    store: EventStore
+    say: Callable[[str], None]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.store.names
+
+    @property
+    def fill(self) -> Mapping[str, float]:
+        return self.store.fill
+
+    def contents(self) -> Iterator[Any]:
+        yield self.store.sha256.encode()
+
+    def fit(self, estimator: Any) -> None:  # noqa: ANN401
+        estimator.fit_store(self.store, say=self.say)
+
+
+def _train(estimator: RatioPredictor, events: _InMemory | _OnDisk, state: Path, *, quiet: bool) -> None:
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
-        stack.enter_context(resumable(state, key))
-        estimator.fit_samples(*samples, *variations)
+        stack.enter_context(resumable(state, _key(estimator, events)))
+        events.fit(estimator)
 
 
-def _key(
-    samples: list[WeightedSample],
-    estimator: RatioPredictor,
-    variations: list[Variations | None],
-) -> str:
+def _key(estimator: RatioPredictor, events: _InMemory | _OnDisk) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         # What is in an estimator has names of its own, such as `ratio__max_steps`.
@@ -221,20 +272,20 @@ def _key(
         for name, value in sorted(estimator.get_params().items())
         if name.rpartition("__")[2] != "verbose"
     }
-    described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
-    if samples[0].fill:
-        described["fill"] = dict(samples[0].fill)
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": events.names}
+    if events.fill:
+        described["fill"] = dict(events.fill)
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    labels = np.repeat([0, 1], [len(sample) for sample in samples])
-    features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
-    varied = [array for one in variations if one is not None for array in one.values()]
-    for array in (*features, *weights, *varied, labels):
-        digest.update(np.ascontiguousarray(array).data)
+    for content in events.contents():
+        digest.update(content)
     return digest.hexdigest()
 
 
 def _notes(
-    method: str, files: list[SampleFiles], tables: list[Table], samples: list[WeightedSample]
+    method: str,
+    files: list[SampleFiles],
+    tables: list[Table],
+    samples: Sequence[WeightedSample | StoredSample],
 ) -> FitNotes:
     """Return what `apply_files` and `evaluate_files` want to know of the fit."""
     roles = {

@@ -67,6 +67,10 @@ def fit(
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
+    cache: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Store of events on disk, for samples beyond memory; used again."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -187,6 +191,7 @@ def fit(
         "weights": split_list(weights),
         "selection": selection,
         "tree": tree,
+        "cache": cache,
         "method": method,
         "loss": loss,
         "tune": tune,
