@@ -20,6 +20,7 @@ __all__ = [
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
+    "NoEventsError",
     "OmittedColumnWarning",
     "PluginWarning",
     "QuasiratioError",
@@ -63,6 +64,10 @@ class InvalidInputError(QuasiratioError, ValueError):
 
 class LargeFileError(InvalidInputError):
     """A small file would unpack to gigabytes, and nobody has said that this is meant."""
+
+
+class NoEventsError(InvalidInputError):
+    """There is no event to read, or a selection keeps none."""
 
 
 class DivergenceError(QuasiratioError, RuntimeError):

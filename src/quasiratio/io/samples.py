@@ -20,7 +20,7 @@ from quasiratio.columns import (
     nonfinite_weights,
     require_usable_scale,
 )
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, NoEventsError
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features
 from quasiratio.io.formulas import Feature, parse_features
@@ -108,7 +108,7 @@ class SampleReading:
     ) -> None:
         if table.n_events == 0:
             msg = f"Got {table.label!r}, which has no events; expected at least one. Check what wrote it."
-            raise InvalidInputError(msg)
+            raise NoEventsError(msg)
         self.table = table
         self.weight = None if weight is None else parse_expression(weight)
         self.selection = None if selection is None else parse_expression(selection)
@@ -185,7 +185,7 @@ class SampleReading:
                 f"Got the selection {shortened(self.selection.text)!r}, which keeps none of the {self.table.n_events} events of "
                 f"{self.table.label!r}; expected at least one. Loosen it, or check its units and signs."
             )
-            raise InvalidInputError(msg)
+            raise NoEventsError(msg)
         if self._n_bad.any():
             raise nonfinite_features(dict(zip(self.names, self._n_bad.tolist(), strict=True)))
         if self.weight is None:

@@ -7,28 +7,30 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quasiratio.errors import FitInterrupted
+from quasiratio.errors import FitInterrupted, LostRankError
 from quasiratio.estimators import PersistentEstimator, Reweighter, VariationReweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.predictor import RatioPredictor
+from quasiratio.estimators.stored_fit import require_streaming
 from quasiratio.io import EventStore, Feature, StoredSample, Table
 from quasiratio.progress import progress_lines
 from quasiratio.registry import DEFAULT_METHOD
 from quasiratio.sample import WeightedSample
-from quasiratio.training import resumable
+from quasiratio.training import Ranks, resumable
 from quasiratio.wording import feature_line, percent
 from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
+from quasiratio.workflows.shared_samples import SharedSamples, read_shares
 from quasiratio.workflows.stored_samples import store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
@@ -109,7 +111,8 @@ def fit_files(
 ) -> FittedFiles:
     """Fit the ratio of two samples from files, and save the model, as `quasiratio fit` does.
 
-    The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`.
+    The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`. Where a process group was
+    initialised (`torchrun`), every process reads a part of the events, and the first one says, keeps and writes.
 
     Args:
         reference: Files of the reference, the sample that will be reweighted.
@@ -150,59 +153,85 @@ def fit_files(
         >>> fitted.notes.reference.n_events, list(fitted.estimator.fingerprint_.ranges)
         (2000, ['pt'])
     """
-    say = say or (lambda _: None)
-    labels = label_texts(label)
+    ranks = Ranks.present()
+    say = say if say is not None and ranks.is_first else (lambda _: None)
+    quiet = quiet or not ranks.is_first
     directory = FitDirectory(Path(output))
-    directory.require_writable(overwrite=overwrite)
-    ratio = estimator_by_name(method, **hyperparameters)
-    ratio.set_params(verbose=not quiet)
-    usable_device(ratio.device)  # names are looked at before files are read
-    estimator: RatioPredictor = ratio
-    if weights:
-        estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
-    elif n_folds > 1:
-        estimator = Reweighter(ratio, total="original", n_folds=n_folds)
-    files = [
-        SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
-        for paths, own_weight in ((reference, reference_weight), (target, target_weight))
-    ]
-    tables = [sample.open() for sample in files]
-    if weights:
-        files = varied_files(files, tables, weights, weight)
-    chosen = chosen_features(features, files, tables, say)
-    require_labelled(labels, [one.name for one in chosen])
+    with ranks.agreed():
+        labels = label_texts(label)
+        if ranks.is_first:
+            directory.require_writable(overwrite=overwrite)
+        ratio = estimator_by_name(method, **hyperparameters)
+        ratio.set_params(verbose=not quiet)
+        usable_device(ratio.device)  # names are looked at before files are read
+        estimator: RatioPredictor = ratio
+        if weights:
+            estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
+        elif n_folds > 1:
+            estimator = Reweighter(ratio, total="original", n_folds=n_folds)
+        if ranks.size > 1:
+            require_streaming(estimator, "several processes")
+        files = [
+            SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
+            for paths, own_weight in ((reference, reference_weight), (target, target_weight))
+        ]
+        tables = [sample.open() for sample in files]
+        if weights:
+            files = varied_files(files, tables, weights, weight)
+        chosen = chosen_features(features, files, tables, say)
+        require_labelled(labels, [one.name for one in chosen])
     say(feature_line(chosen))
     for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
         say(text)
-    with store_for_fit(
-        cache, estimator, files, tables, chosen, beside=directory.path.parent, say=say, quiet=quiet
-    ) as store:
+    with ExitStack() as stack:
         samples: Sequence[WeightedSample | StoredSample]
-        if store is None:
-            samples = read = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
-            variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
-            events: _InMemory | _OnDisk = _InMemory(read, variations)
+        events: _InMemory | _OnDisk | SharedSamples
+        if ranks.size > 1:
+            events = read_shares(files, tables, chosen, ranks, cache=cache)
+            samples = events.totals
         else:
-            samples, events = [store.reference, store.target], _OnDisk(store, say)
-        for role, facts, table in zip(_ROLES, samples, tables, strict=True):
-            facts.require_positive_sum(role)
-            say(
-                f"{role.capitalize()}: {len(facts)} events of {table.label}, sum of weights "
-                f"{facts.sum_of_weights:.6g}, {percent(facts.negative_fraction)} negative"
+            store = stack.enter_context(
+                store_for_fit(
+                    cache,
+                    estimator,
+                    files,
+                    tables,
+                    chosen,
+                    beside=directory.path.parent,
+                    say=say,
+                    quiet=quiet,
+                )
             )
-        notes = _notes(method, files, tables, samples).model_copy(
-            update={**feature_notes(chosen, tables[0]), "labels": labels}
-        )
-        start = time.perf_counter()
-        with directory.working(resume=resume) as state:
-            if resume and not directory.has_state:
-                say("There is no interrupted fit to continue; fitting from the start.")
-            try:
-                _train(estimator, events, state, quiet=quiet)
-            except KeyboardInterrupt:
-                raise _interrupted(directory) from None
-            seconds = time.perf_counter() - start
-            estimator.save(directory.path, notes={NOTES_KEY: notes.model_dump()}, overwrite=overwrite)
+            if store is None:
+                samples = read = [
+                    sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)
+                ]
+                variations = [
+                    sample.read_variations(table) for sample, table in zip(files, tables, strict=True)
+                ]
+                events = _InMemory(read, variations)
+            else:
+                samples, events = [store.reference, store.target], _OnDisk(store, say)
+        with ranks.agreed():
+            for role, facts, table in zip(_ROLES, samples, tables, strict=True):
+                facts.require_positive_sum(role)
+                say(
+                    f"{role.capitalize()}: {len(facts)} events of {table.label}, sum of weights "
+                    f"{facts.sum_of_weights:.6g}, {percent(facts.negative_fraction)} negative"
+                )
+            notes = _notes(method, files, tables, samples).model_copy(
+                update={**feature_notes(chosen, tables[0]), "labels": labels}
+            )
+            start = time.perf_counter()
+            if ranks.is_first:
+                stack.enter_context(directory.working(resume=resume))
+                if resume and not directory.has_state:
+                    say("There is no interrupted fit to continue; fitting from the start.")
+        with _told_what_is_kept(directory, ranks):
+            _train(estimator, events, directory.partial, quiet=quiet)
+        seconds = time.perf_counter() - start
+        notes_of_model = {NOTES_KEY: notes.model_dump()}
+        ranks.once(lambda: estimator.save(directory.path, notes=notes_of_model, overwrite=overwrite))
     return FittedFiles(estimator, directory.path, notes, seconds)
 
 
@@ -256,7 +285,9 @@ class _OnDisk:
         estimator.fit_store(self.store, say=self.say)
 
 
-def _train(estimator: RatioPredictor, events: _InMemory | _OnDisk, state: Path, *, quiet: bool) -> None:
+def _train(
+    estimator: RatioPredictor, events: _InMemory | _OnDisk | SharedSamples, state: Path, *, quiet: bool
+) -> None:
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
@@ -264,7 +295,7 @@ def _train(estimator: RatioPredictor, events: _InMemory | _OnDisk, state: Path, 
         events.fit(estimator)
 
 
-def _key(estimator: RatioPredictor, events: _InMemory | _OnDisk) -> str:
+def _key(estimator: RatioPredictor, events: _InMemory | _OnDisk | SharedSamples) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         # What is in an estimator has names of its own, such as `ratio__max_steps`.
@@ -318,10 +349,23 @@ def _kind(table: Table, name: str) -> str:
     return "float" if column is None or column.kind == "jagged" else column.kind
 
 
-def _interrupted(directory: FitDirectory) -> FitInterrupted:
-    if directory.has_state:
-        return FitInterrupted(
-            f"Interrupted; the state after the last epoch is in {str(directory.partial)!r}.",
-            advice="Repeat the command with `resume=True` to continue.",
-        )
-    return FitInterrupted("Interrupted before the first epoch was complete; nothing was kept.")
+@contextmanager
+def _told_what_is_kept(directory: FitDirectory, ranks: Ranks) -> Iterator[None]:
+    """Let an interruption, or the end of another process, say what is kept of the fit."""
+    advice = "Repeat the command with `resume=True` to continue."
+    where = f"the state after the last epoch is in {str(directory.partial)!r}."
+    try:
+        yield
+    except LostRankError as error:
+        if not directory.has_state:
+            raise
+        msg = f"{error.message} What is known is kept: {where}"
+        raise LostRankError(msg, advice=advice) from error
+    except (KeyboardInterrupt, SystemExit) as error:
+        # A batch system ends one process in silence, and torchrun, for the sake of one, all others.
+        if isinstance(error, SystemExit) and ranks.size == 1:
+            raise
+        if not directory.has_state:
+            where, advice = "nothing was kept, as the first epoch was not complete.", ""
+        msg = f"Interrupted; {where}"
+        raise FitInterrupted(msg, advice=advice) from None
