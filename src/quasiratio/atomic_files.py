@@ -4,7 +4,7 @@
   `scratch_directory`). What a process that was killed has left is recognised by its owner, who is gone, and removed
   by whoever writes to the same directory next. Owners on other machines are left alone, unless they have not written
   for days.
-- **Writing** (`write_file`, `write_directory`, `staged_file` and `place`): under such a name, forced to disk, and renamed. A directory that is
+- **Writing** (`write_file`, `write_directory`, `staged_directory`, `staged_file` and `place`): under such a name, forced to disk, and renamed. A directory that is
   already there is swapped with the new one in one step where the system can (Linux and macOS on local disks);
   elsewhere it is moved aside first, and moved back if the second step fails.
 - **Reading** (`opened_together`): a directory is replaced as a whole. Whoever opens two of its files one after the
@@ -40,6 +40,7 @@ __all__ = [
     "remove_stale",
     "scratch_directory",
     "scratch_path",
+    "staged_directory",
     "staged_file",
     "write_directory",
     "write_file",
@@ -191,14 +192,21 @@ def write_directory(
         files: Names and contents.
         require_replaceable: Raises where something stands at `path` that must not be replaced.
     """
+    with staged_directory(path, require_replaceable=require_replaceable) as staged:
+        for name, content in files.items():
+            _write(staged / name, content)
+
+
+@contextlib.contextmanager
+def staged_directory(path: Path, *, require_replaceable: Callable[[Path], None]) -> Iterator[Path]:
+    """Yield a directory to fill, whose files must be on disk when the block ends and it takes its place."""
     path = Path(os.path.realpath(path))  # through a symbolic link to what it points at
     require_replaceable(path)
     with _sentences(path):
         staged = scratch_path(path.parent)
         try:
             staged.mkdir()
-            for name, content in files.items():
-                _write(staged / name, content)
+            yield staged
             _sync_directory(staged)
             _put(staged, path, require_replaceable)
         finally:

@@ -16,9 +16,11 @@ __all__ = [
     "FitInterrupted",
     "InvalidInputError",
     "LargeFileError",
+    "LostRankError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
+    "NoEventsError",
     "OmittedColumnWarning",
     "PluginWarning",
     "QuasiratioError",
@@ -47,7 +49,13 @@ class _Advised(BaseException):
 
 
 class QuasiratioError(_Advised, Exception):
-    """Base class of every error that quasiratio raises on purpose."""
+    """Base class of every error that quasiratio raises on purpose.
+
+    Attributes:
+        is_told: Whether another process of the same work says it.
+    """
+
+    is_told = False
 
 
 class InvalidInputError(QuasiratioError, ValueError):
@@ -58,8 +66,16 @@ class LargeFileError(InvalidInputError):
     """A small file would unpack to gigabytes, and nobody has said that this is meant."""
 
 
+class NoEventsError(InvalidInputError):
+    """There is no event to read, or a selection keeps none."""
+
+
 class DivergenceError(QuasiratioError, RuntimeError):
     """The training risk ran away and no finite state of the model exists (or the user asked to stop)."""
+
+
+class LostRankError(QuasiratioError, RuntimeError):
+    """Another process of the same training has ended, or cannot be reached."""
 
 
 class FitInterrupted(_Advised, KeyboardInterrupt):

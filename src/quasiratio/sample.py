@@ -31,7 +31,7 @@ from quasiratio.errors import InvalidInputError
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["SignPartition", "WeightedSample", "effective_size", "size_of_sums"]
+__all__ = ["SignPartition", "WeightedSample", "effective_size", "positive_sum", "size_of_sums"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -183,14 +183,7 @@ class WeightedSample:
 
     def require_positive_sum(self, role: str) -> float:
         """Return the sum of weights, or raise: a density can only be normalised by a positive sum."""
-        total = self.sum_of_weights
-        if not 0 < total < np.inf:
-            msg = (
-                f"The weights of the {role} sum to {total:.6g}; expected a positive, finite sum. "
-                "Check the sign convention of the weights and the selection."
-            )
-            raise InvalidInputError(msg)
-        return total
+        return positive_sum(self.sum_of_weights, role)
 
     def select(self, mask: npt.ArrayLike) -> Self:
         """Return the events where `mask` is true; the selection may have any sum of weights."""
@@ -228,6 +221,22 @@ class SignPartition(NamedTuple):
     positive: WeightedSample
     negative: WeightedSample
     coefficient: float
+
+
+def positive_sum(total: float, role: str) -> float:
+    """Return a sum of weights, or raise where no density can be normalised by it.
+
+    Example:
+        >>> positive_sum(2.5, "reference")
+        2.5
+    """
+    if not 0 < total < np.inf:
+        msg = (
+            f"The weights of the {role} sum to {total:.6g}; expected a positive, finite sum. "
+            "Check the sign convention of the weights and the selection."
+        )
+        raise InvalidInputError(msg)
+    return total
 
 
 def effective_size(weights: npt.NDArray[np.float64]) -> float:

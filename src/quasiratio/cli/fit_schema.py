@@ -90,6 +90,7 @@ _NOT_OF_THE_ESTIMATOR = {
     "target_weight",
     "weights",
     "selection",
+    "cache",
     "method",
     "n_folds",
     "plugins",
@@ -136,6 +137,11 @@ class FitConfiguration(BaseModel):
     selection: str | None = _option(
         None, "Events to use, a condition on columns.", "a condition, such as pt > 30 and abs(eta) < 2.5"
     )
+    cache: str | None = _option(
+        None, "Directory of a store of events on disk, for samples beyond memory; used again by a fit of the same files. Left "
+        "out: one that is removed at the end, where the samples need more than half of the memory.",
+        "a path", min_length=1,
+    )  # fmt: skip
     method: Annotated[str, _one_of(_CHOICES["method"])] = _option(
         DEFAULT_METHOD, f"{listed(METHODS)}, or one of your own.", f"one of {', '.join(METHODS)}"
     )  # fmt: skip
@@ -339,6 +345,7 @@ _EXAMPLES: dict[str, Any] = {
 _SUGGESTIONS: dict[str, Any] = {
     "plugins": ["my_losses"],
     "tree": "events",
+    "cache": "events-on-disk",
     "features": ["pt", "eta", "jet_*", "ptg=pt/1000"],
     "label": ["ptg=p_T [GeV]"],
     "objects": "mu1:mu1_pt,mu1_eta,mu1_phi; mu2:mu2_pt,mu2_eta,mu2_phi",

@@ -66,6 +66,8 @@ class OneSentenceErrors(TyperGroup):
             with warning_lines(), _orderly_termination():
                 return super().invoke(ctx)
         except QuasiratioError as error:
+            if error.is_told:  # by the first of several processes
+                raise typer.Exit(_USAGE) from error
             _fail(advised(error), _USAGE)
         except MemoryError:
             _fail(

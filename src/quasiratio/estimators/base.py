@@ -37,17 +37,22 @@ from quasiratio.estimators.hyperparameters import (
 )
 from quasiratio.estimators.persistent import FittedDocument, StoredParts
 from quasiratio.estimators.predictor import RatioPrediction, RatioPredictor
+from quasiratio.estimators.shared_fit import fit_together
+from quasiratio.estimators.stored_fit import CHECK_SHARE, StoreFitting
 from quasiratio.estimators.training_data import (
     LabelledEvents,
+    checked_validation,
     labelled_events,
+    split_given,
     split_indices,
     stacked_samples,
     validation_pair,
-    warn_about_weights,
 )
+from quasiratio.estimators.weight_warnings import warn_about_weights
 from quasiratio.model_files.document import Document, Measured, as_measured, by_kind, from_measured
 from quasiratio.registry import ESTIMATORS
 from quasiratio.sample import WeightedSample
+from quasiratio.training import Ranks
 
 __all__ = [
     "FittedRatioDocument",
@@ -59,9 +64,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-_CHECK_SHARE = 0.5
-"""Events kept aside for the check, in units of those held out for validation."""
-_MOST_CHECK_EVENTS = 200_000
 
 
 class RatioParameters(NetworkParameters):
@@ -87,7 +89,7 @@ class FittedRatioDocument(FittedNetworkDocument):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RatioEstimator(NetworkEstimator, RatioPredictor):
+class RatioEstimator(NetworkEstimator, RatioPredictor, StoreFitting):
     r"""Base of the estimators of $r(x) = q_1(x)/q_0(x)$, the ratio of unit-normalised signed densities.
 
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
@@ -145,6 +147,8 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             validation: `(X, y, w)` to validate on and to check with, `w` as above; else `validation_fraction` of the
                 events is held out, and half of that again for the check.
         """
+        if Ranks.present().size > 1:
+            return fit_together(self, (X, y, sample_weight), validation)
         events = labelled_events(self, X, y, sample_weight, reset=True, where="given")
         return self._fit_labelled(events, validation)
 
@@ -181,12 +185,21 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         rng = np.random.default_rng(self.seed_)
         if validation is None:
             fraction = self.held_out_fraction(len(events))
-            parts = split_indices(events, (fraction, _CHECK_SHARE * fraction), rng)
+            parts = split_indices(events, (fraction, CHECK_SHARE * fraction), rng)
             training, held_out, aside = (events.select(part) for part in parts)
         else:
-            training, given = events, self._checked_validation(validation)
-            fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(given))
-            held_out, aside = (given.select(part) for part in split_indices(given, (fraction,), rng))
+            training, (held_out, aside) = events, split_given(checked_validation(self, validation), rng)
+        numbered_in = "" if validation is None else " of the validation events"
+        return self.learn(training, held_out, aside, numbered_in=numbered_in, earlier=earlier)
+
+    def learn(
+        self,
+        training: LabelledEvents,
+        held_out: LabelledEvents,
+        aside: LabelledEvents,
+        **facts: Any,  # noqa: ANN401 - of `FitData`
+    ) -> Self:
+        """Test the densities, train, and check the ratio on events kept aside."""
         densities = assumed_densities(
             training,
             reference=self.reference_density,
@@ -196,13 +209,12 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
             seed=self.seed_ % 2**31,
         )
         self.reference_density_, self.target_density_ = densities.reference, densities.target
-        numbered_in = "" if validation is None else " of the validation events"
-        data = FitData(training, held_out, densities, numbered_in=numbered_in, earlier=earlier)
+        data = FitData(training, held_out, densities, **facts)
         self.training_sizes_: tuple[float, float] | None = data.effective_sizes
         self.fit_events(data)
         self.fit_check_ = self._check(aside, data)
         if self.fit_check_.status == "failed":
-            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=3)
+            warnings.warn(str(self.fit_check_), UntrustworthyFitWarning, stacklevel=4)
         return self
 
     def _check(self, aside: LabelledEvents, data: FitData, **options: Any) -> FitCheck:  # noqa: ANN401
@@ -347,13 +359,6 @@ class RatioEstimator(NetworkEstimator, RatioPredictor):
         self.target_density_ = AssumedDensity.stored(document.target_density)
         sizes = document.training_sizes
         self.training_sizes_ = None if sizes is None else (from_measured(sizes[0]), from_measured(sizes[1]))
-
-    def _checked_validation(self, validation: Any) -> LabelledEvents:  # noqa: ANN401
-        if not isinstance(validation, tuple | list) or len(validation) != 3:
-            msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
-            raise InvalidInputError(msg)
-        features, labels, weights = validation
-        return labelled_events(self, features, labels, weights, reset=False, where="validation")
 
 
 def _ratio_class(kind: str) -> type[RatioEstimator]:

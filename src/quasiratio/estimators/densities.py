@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,15 +23,16 @@ from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.model_files.document import Document, Text
 from quasiratio.ratios import SignFloors
 from quasiratio.sample import effective_size
+from quasiratio.training.ranks import Ranks, alone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import torch
 
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.estimators.trials import TrialReport
-    from quasiratio.training import TrainingHistory
+    from quasiratio.training import TrainingHistory, TrainingSource
 
 __all__ = [
     "AssumedDensity",
@@ -147,6 +149,9 @@ class FitData(NamedTuple):
         tries: Whether to try other settings.
         numbered_in: What those numbers count, where not the events given to `fit`: "of the validation events".
         earlier: A fit of the same events to go on from.
+        stored: All events to train on, where they stay on disk or are those of several processes; `training` are then some of
+            them.
+        say: Called with a line about the time that a training from disk will take.
     """
 
     training: LabelledEvents
@@ -155,10 +160,14 @@ class FitData(NamedTuple):
     tries: bool = True
     numbered_in: str = ""
     earlier: EarlierFit | None = None
+    stored: TrainingSource | None = None
+    say: Callable[[str], None] | None = None
 
     @property
     def effective_sizes(self) -> tuple[float, float]:
         """Effective sizes of the training reference and target."""
+        if self.stored is not None:
+            return self.stored.effective_sizes
         labels, weights = self.training.labels, self.training.weights
         return effective_size(weights[~labels]), effective_size(weights[labels])
 
@@ -174,7 +183,8 @@ def checked_ratio(
 def scored_ratio(ratio: FloatArray, events: LabelledEvents, periodic: Sequence[int]) -> CheckedRatio:
     """Arrange the ratio at events of both classes for a score, with signs that are learned from these events alone."""
     reference = ~events.labels
-    signs = LearnedSigns.of(events.features[reference], events.weights[reference], periodic=periodic)
+    with alone():  # also where others have events to score
+        signs = LearnedSigns.of(events.features[reference], events.weights[reference], periodic=periodic)
     return _arranged(ratio, events, signs.judge_weights(events.weights[reference]))
 
 
@@ -232,9 +242,17 @@ def assumed_densities(
         if stated not in _STATEMENTS:
             msg = f"Got {name} = {stated!r}; expected one of {', '.join(_STATEMENTS)}."
             raise InvalidInputError(msg)
+    ranks = Ranks.present()  # which have the same events here, and must come to the same conclusion
     signs = [
-        LearnedSigns.of(
-            events.features[chosen], events.weights[chosen], periodic=periodic, device=device, seed=seed
+        ranks.once(
+            partial(
+                LearnedSigns.of,
+                events.features[chosen],
+                events.weights[chosen],
+                periodic=periodic,
+                device=device,
+                seed=seed,
+            )
         )
         for chosen in (~events.labels, events.labels)
     ]

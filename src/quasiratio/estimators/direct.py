@@ -59,6 +59,7 @@ class DirectRatio(SingleModelRatio):
 
     parameters_type: ClassVar[type[Document]] = DirectParameters
     model_type: ClassVar[type[RatioModel]] = DirectModel
+    trains_from_store: ClassVar[bool] = True
 
     @property
     def accepts_any_reference(self) -> bool:
@@ -74,7 +75,7 @@ class DirectRatio(SingleModelRatio):
         loss = loss_by_name(self.loss)
         if loss.needs_first_estimate:
             loss = loss.resolved(_first_estimate(fit, floors))
-        if not loss.expresses_negative_ratios and np.any(fit.train_events.weights < 0):
+        if not loss.expresses_negative_ratios and fit.part_sums()[1::2].any():
             _warn_positive_only(loss)
         (model, history, _), trials = best_of_trials(fit, partial(_train_direct, loss=loss))
         return TrainedModel(model, (history,), trials)

@@ -24,6 +24,7 @@ import torch
 from pydantic import Field, model_validator
 
 from quasiratio.columns import FeatureMatrix
+from quasiratio.io.event_store import EventStore
 from quasiratio.metrics.duplicates import row_hashes
 from quasiratio.model_files.document import Count, Document, Name, refuse_if
 from quasiratio.sample import WeightedSample
@@ -36,9 +37,12 @@ __all__ = [
     "SeenEvents",
     "data_fingerprint",
     "event_sketch",
+    "joined_fingerprint",
+    "stored_fingerprint",
 ]
 
 SKETCH_SIZE = 512
+_N_SMALLEST = 4 * SKETCH_SIZE
 _MOST_REPEATS = 1.5
 _FEWEST_HITS = 5
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -115,13 +119,12 @@ def event_sketch(hashes: npt.NDArray[np.uint64]) -> EventSketch:
         >>> within == hits, sketch.counted(row_hashes(rng.normal(size=(5000, 3)).astype(np.float32)))[1]
         (True, 0)
     """
-    n_smallest = 4 * SKETCH_SIZE
-    smallest = np.partition(hashes, n_smallest)[:n_smallest] if len(hashes) > n_smallest else hashes
+    smallest = np.partition(hashes, _N_SMALLEST)[:_N_SMALLEST] if len(hashes) > _N_SMALLEST else hashes
     distinct, counts = np.unique(smallest, return_counts=True)
     distinct, counts = distinct[:SKETCH_SIZE], counts[:SKETCH_SIZE]
     if counts.sum() > _MOST_REPEATS * len(distinct):
         return EventSketch()
-    is_complete = len(hashes) <= n_smallest and len(np.unique(smallest)) <= SKETCH_SIZE
+    is_complete = len(hashes) <= _N_SMALLEST and len(np.unique(smallest)) <= SKETCH_SIZE
     return EventSketch(tuple(distinct.tolist()), is_complete)
 
 
@@ -230,6 +233,72 @@ class DataFingerprint:
             for sketch in document.sketches
         )
         return cls(document.n_events, document.sum_of_weights, ranges, document.sha256, sketches)
+
+
+def stored_fingerprint(store: EventStore) -> DataFingerprint:
+    """Summarise the events of a store, block by block; the checksum is that of the store.
+
+    Example:
+        >>> import tempfile
+        >>> from quasiratio.io import create_store
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     np.savez(f"{directory}/a.npz", x=[1.0, 3.0])
+        ...     np.savez(f"{directory}/b.npz", x=[2.0, 5.0])
+        ...     store = create_store(f"{directory}/s", f"{directory}/a.npz", f"{directory}/b.npz")
+        ...     stored_fingerprint(store).ranges
+        {'x': (1.0, 5.0)}
+    """
+    smallest: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64), np.empty(0, np.uint64)]
+    n_kept = _N_SMALLEST + 1  # one more than a sketch looks at, so that it knows of others
+    for start, stop in store.stretches():
+        features, labels, _ = store.read(start, stop)
+        hashes = row_hashes(features)
+        for label, chosen in enumerate((~labels, labels)):
+            together = np.concatenate([smallest[label], hashes[chosen]])
+            smallest[label] = np.partition(together, n_kept)[:n_kept] if len(together) > n_kept else together
+    bounds = zip(
+        store.names,
+        np.minimum(store.reference.lowest, store.target.lowest).tolist(),
+        np.maximum(store.reference.highest, store.target.highest).tolist(),
+        strict=True,
+    )
+    return DataFingerprint(
+        len(store),
+        store.reference.sum_of_weights + store.target.sum_of_weights,
+        {name: (low, high) for name, low, high in bounds},
+        store.sha256,
+        tuple(event_sketch(hashes) for hashes in smallest),
+    )
+
+
+def joined_fingerprint(parts: Sequence[DataFingerprint]) -> DataFingerprint:
+    """Summarise events of which several processes have summarised their own.
+
+    Example:
+        >>> parts = [data_fingerprint(["x"], np.array([[x]], np.float32), None, np.ones(1)) for x in (1.0, 3.0)]
+        >>> joined = joined_fingerprint(parts)
+        >>> joined.n_events, joined.ranges, joined.share_seen([[1.0], [3.0]] * 3)
+        (2, {'x': (1.0, 3.0)}, 1.0)
+    """
+    ranges = {
+        name: (min(one.ranges[name][0] for one in parts), max(one.ranges[name][1] for one in parts))
+        for name in parts[0].ranges
+    }
+    checksum = hashlib.sha256("".join(one.sha256 for one in parts).encode()).hexdigest()
+    sketches = tuple(
+        _joined_sketch(several) for several in zip(*(one.sketches for one in parts), strict=True)
+    )
+    n_events, total = sum(one.n_events for one in parts), sum(one.sum_of_weights for one in parts)
+    return DataFingerprint(n_events, total, ranges, checksum, sketches)
+
+
+def _joined_sketch(sketches: Sequence[EventSketch]) -> EventSketch:
+    """Return the smallest hashes of all; none where those of one part tell nothing."""
+    if any(not sketch.hashes and not sketch.is_complete for sketch in sketches):
+        return EventSketch()
+    together = sorted({value for sketch in sketches for value in sketch.hashes})
+    is_complete = len(together) <= SKETCH_SIZE and all(sketch.is_complete for sketch in sketches)
+    return EventSketch(tuple(together[:SKETCH_SIZE]), is_complete)
 
 
 def data_fingerprint(

@@ -17,14 +17,19 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
 from quasiratio.networks.threads import network_threads
 from quasiratio.progress import training_progress
+from quasiratio.ratios import sign_parts
 from quasiratio.training import (
     Batch,
     Batches,
     Pool,
+    Ranks,
     TrainedNetworks,
+    TrainingPool,
     TrainingSettings,
+    TrainingSource,
     member_weights,
     normalized_per_group,
+    projected_line,
     train,
 )
 from quasiratio.wording import shortened
@@ -35,13 +40,21 @@ if TYPE_CHECKING:
     from quasiratio.estimators.training_data import LabelledEvents
     from quasiratio.training.objectives import Objective
 
-__all__ = ["MOST_THREADS", "Fit", "available_device", "usable_device", "with_own_threads"]
+__all__ = [
+    "MOST_THREADS",
+    "Fit",
+    "available_device",
+    "require_one_process",
+    "usable_device",
+    "with_own_threads",
+]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 MOST_THREADS = 1024
 """Many more end the process."""
 _DEVICE_KINDS = ("cpu", "cuda", "mps", "xpu")
+_LABEL_OF_PART = np.array([0.0, 0.0, 1.0, 1.0], dtype=np.float32)
 
 
 def usable_device(name: str) -> torch.device:
@@ -85,6 +98,16 @@ def available_device(name: str) -> torch.device:
         return torch.device("cpu")
 
 
+def require_one_process(what: str) -> None:
+    """Raise where several processes are to do together what needs all events in one."""
+    if Ranks.present().size > 1:
+        msg = (
+            f"Got several processes for {what}, which needs all events in one; expected SignResolvedRatio ('sign-resolved') "
+            "or DirectRatio ('direct'), without folds or several weights."
+        )
+        raise InvalidInputError(msg)
+
+
 def with_own_threads(fit: _Method) -> _Method:
     """Keep all that a `fit` does, tests of signs and checks among it, to the threads that its estimator was given.
 
@@ -126,6 +149,9 @@ class Fit:
         n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
         seed: Seed of every random choice of the fit.
+        stored: The training events, where they stay on disk or are those of several processes; `train_events` are then
+            some of them, enough to scale features by and to look at.
+        say: Called with a line about the time that a training from disk will take.
     """
 
     train_events: LabelledEvents
@@ -143,6 +169,8 @@ class Fit:
     n_threads: int | None
     verbose: bool
     seed: int
+    stored: TrainingSource | None = None
+    say: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         self._seed_generators()
@@ -155,8 +183,12 @@ class Fit:
         self.scaling = FeatureScaling.from_data(
             self.train_events.features, self.periodic, objects=self.objects, fill=self.fill, drop=True
         ).to(self.device)
-        self.train_inputs = self._scaled(self.train_events)
         self.validation_inputs = self._scaled(self.validation_events)
+        if self.stored is not None:
+            self.train_inputs = self.stored.inputs(self.scaling)
+            self.stored = self.stored.for_members(self.n_members, self.bootstrap_generator.initial_seed())
+            return
+        self.train_inputs = self._scaled(self.train_events)
         weights = torch.from_numpy(self.train_events.weights).to(self.device)
         self.member_weights = member_weights(weights, self.n_members, self.bootstrap_generator)
         """Signed, bootstrapped, not yet normalised: `(n_members, n)`."""
@@ -171,10 +203,18 @@ class Fit:
         scaled: Tensor = self.scaling(torch.from_numpy(events.features).to(self.device))
         return scaled
 
+    @property
+    def n_training(self) -> int:
+        """Number of training events."""
+        return len(self.train_events) if self.stored is None else len(self.stored)
+
     def alone(self) -> Self:
         """Return the same fit with one member, which sees the data as they are."""
         single = copy.copy(self)
         single.n_members = 1
+        if self.stored is not None:
+            single.stored = self.stored.for_members(1)
+            return single
         single.member_weights = self.tensor(self.train_events.weights)[None]
         return single
 
@@ -210,14 +250,36 @@ class Fit:
         """Put an array on the device."""
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    def signed_pools(self) -> tuple[Pool, Pool]:
+    def part_sums(self) -> npt.NDArray[np.float64]:
+        """Return the sums of the absolute training weights of the four `SIGN_CLASSES`."""
+        if self.stored is not None:
+            return self.stored.part_sums[0]
+        events = self.train_events
+        return np.bincount(
+            sign_parts(events.labels, events.weights), weights=np.abs(events.weights), minlength=4
+        )
+
+    def training_pool(self, class_of: npt.NDArray[np.generic], *, absolute: bool = False) -> TrainingPool:
+        """Return all training events, with weights normalised per label.
+
+        Args:
+            class_of: What the networks are told of an event of each of the four `SIGN_CLASSES`.
+            absolute: Whether they get the absolute weights.
+        """
+        if self.stored is not None:
+            return self.stored.pool(self.scaling, class_of, absolute=absolute)
+        events = self.train_events
+        weights = normalized_per_group(self.member_weights, self.tensor(events.labels))
+        classes = self.tensor(class_of[sign_parts(events.labels, events.weights)])
+        return Pool(None, classes, weights.abs() if absolute else weights)
+
+    def signed_pools(self) -> tuple[TrainingPool, Pool]:
         """Return all training and all validation events with weights normalised per class.
 
         The training weights are signed. So are those of the validation, but for the reference's where its density is
         positive: a pole on an event of negative weight would lower the risk there, and be taken for an improvement.
         """
-        labels = self.tensor(self.train_events.labels)
-        training = Pool(None, labels.float(), normalized_per_group(self.member_weights, labels))
+        training = self.training_pool(_LABEL_OF_PART)
         held_out_labels = self.tensor(self.validation_events.labels)
         judged = self.validation_events.weights if self.judge_weights is None else self.judge_weights
         weights = normalized_per_group(self.tensor(judged)[None], held_out_labels)
@@ -227,24 +289,39 @@ class Fit:
         self,
         model: nn.Module,
         objective: Objective,
-        training: Sequence[Pool],
+        training: Sequence[TrainingPool],
         validation: Sequence[Pool],
         *,
         settings: TrainingSettings | None = None,
         keep_initial: bool = False,
     ) -> TrainedNetworks:
-        """Train `model` on one pool, or on several side by side, to its best validated state."""
-        settings = settings or self.settings
-        batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator)
+        """Train `model` on one pool, or on several side by side, to its best validated state.
+
+        Raises:
+            InvalidInputError: Several processes are to train on events that this one has.
+        """
+        settings, ranks = settings or self.settings, Ranks.present()
+        if self.stored is None:
+            require_one_process("this fit")
+        batches = Batches(self.train_inputs, training, settings.batch_size, self.shuffle_generator, ranks)
         n_held_out = settings.n_validation_events(max(len(pool) for pool in validation))
         held_out = self._validation_batch(validation, n_held_out)
-        n_rows = settings.batch_size * (self.n_members * len(training))
+        n_rows = settings.batch_size * (self.n_members * len(training)) // ranks.size
         with (
             network_threads(self.n_threads, n_rows, max([*self.hidden_layers, 1])),
-            training_progress(objective.name, verbose=self.verbose) as progress,
+            training_progress(objective.name, verbose=self.verbose and ranks.is_first) as progress,
         ):
+            if self.stored is not None and self.say is not None:
+                self.say(projected_line(model, objective, training, held_out, settings, self.device))
             return train(
-                model, objective, batches, held_out, settings, keep_initial=keep_initial, progress=progress
+                model,
+                objective,
+                batches,
+                held_out,
+                settings,
+                keep_initial=keep_initial,
+                progress=progress,
+                ranks=ranks,
             )
 
     def _validation_batch(self, pools: Sequence[Pool], max_events: int) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -20,7 +20,7 @@ from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
 from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles
 from quasiratio.sample import WeightedSample
-from quasiratio.training import TrainingSettings
+from quasiratio.training import TrainingSettings, TrainingSource
 from quasiratio.training.standard import (
     STANDARD_MEMBER_DECAY,
     standard_batch_size,
@@ -192,10 +192,14 @@ class NetworkEstimator(PersistentEstimator):
         held_out: LabelledEvents,
         seed: int,
         judge_weights: npt.NDArray[np.float64] | None = None,
+        *,
+        stored: TrainingSource | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> Fit:
-        """Check the hyperparameters and put the events on the device."""
-        settings = self.checked_settings(len(training))
-        trials = trial_settings(settings, len(training), fixed_decay=self.weight_decay is not None)
+        """Check the hyperparameters and put the events on the device; those of a store stay on disk."""
+        n_events = len(training) if stored is None else len(stored)
+        settings = self.checked_settings(n_events)
+        trials = trial_settings(settings, n_events, fixed_decay=self.weight_decay is not None)
         return Fit(
             training,
             held_out,
@@ -203,7 +207,7 @@ class NetworkEstimator(PersistentEstimator):
             settings,
             trials,
             self.n_members,
-            self.layer_widths(len(training)),
+            self.layer_widths(n_events),
             self.activation_name(),
             self.periodic_columns(training.features),
             {self.feature_list().index(name): value for name, value in self.fill_.items()},
@@ -212,6 +216,8 @@ class NetworkEstimator(PersistentEstimator):
             self.n_threads,
             self.verbose,
             seed,
+            stored,
+            say,
         )
 
     def checked_settings(self, n_events: int) -> TrainingSettings:

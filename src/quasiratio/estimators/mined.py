@@ -29,12 +29,13 @@ from quasiratio.estimators.mined_problems import (
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.single_model import training_stages
 from quasiratio.estimators.square_problem import square_problem
-from quasiratio.estimators.training_data import checked_features, event_weights, warn_about_sample
+from quasiratio.estimators.training_data import checked_features, event_weights
 from quasiratio.estimators.trials import (
     TrialReport,
     TrialReportDocument,
     best_of_trials,
 )
+from quasiratio.estimators.weight_warnings import warn_about_sample
 from quasiratio.model_files.document import Document, TensorSpec, refuse_if
 from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel
 from quasiratio.ratios.polynomial import AnyCoefficientDocument, stored_coefficient_model

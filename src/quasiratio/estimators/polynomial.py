@@ -38,7 +38,8 @@ from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
 from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
 from quasiratio.estimators.square_problem import reference_point
-from quasiratio.estimators.training_data import checked_features, warn_about_sample
+from quasiratio.estimators.training_data import checked_features
+from quasiratio.estimators.weight_warnings import warn_about_sample
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Document, Name, refuse_if
 from quasiratio.model_files.onnx_file import add_inputs, checked_onnx_path, input_names, write_onnx

@@ -39,9 +39,9 @@ from quasiratio.estimators.training_data import (
     checked_features,
     event_weights,
     split_validation,
-    warn_about_sample,
 )
 from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
+from quasiratio.estimators.weight_warnings import warn_about_sample
 from quasiratio.losses import Bce
 from quasiratio.metrics.member_band import HistogramBand, histogram_band
 from quasiratio.metrics.negative_density import is_negative

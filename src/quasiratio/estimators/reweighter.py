@@ -18,6 +18,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.base import RatioDocument, RatioEstimator, RatioTemplate
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.fit_check import FitCheck
+from quasiratio.estimators.fitting import require_one_process
 from quasiratio.estimators.persistent import (
     FittedDocument,
     PersistentEstimator,
@@ -125,6 +126,7 @@ class Reweighter(RatioPredictor):
             original_weight: Signed weights; when left out those of a `WeightedSample`, else all one.
             target_weight: The same for the target.
         """
+        require_one_process(type(self).__name__)
         if self.total not in ("target", "original"):
             msg = f"Got total = {self.total!r}; expected 'target' or 'original'."
             raise InvalidInputError(msg)

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.base import RatioPrediction
 from quasiratio.estimators.fit_check import FitCheck
+from quasiratio.estimators.fitting import require_one_process
 from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator, StoredParts
 from quasiratio.estimators.reweighter import Reweighter, ReweighterDocument, add_folds, fold_of_events
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
@@ -127,6 +128,7 @@ class VariationReweighter(Reweighter):
                 those of a `WeightedSample`, else one.
             target_weight: The same for the target; one of the two has names, and if both have, the same.
         """
+        require_one_process(type(self).__name__)
         given = [weights for weights in (original_weight, target_weight) if isinstance(weights, Mapping)]
         self.names_: list[str] = variation_names([list(map(str, weights)) for weights in given])
         self.variation_: str = self.names_[0]

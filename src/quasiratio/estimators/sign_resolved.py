@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
 from quasiratio.estimators.base import RatioParameters
 from quasiratio.estimators.fitting import Fit
@@ -17,7 +16,14 @@ from quasiratio.estimators.tuning import checked_tune, tune_all
 from quasiratio.losses import RatioLoss
 from quasiratio.losses.loss_document import LossDocument
 from quasiratio.model_files.document import Document, Name
-from quasiratio.ratios import OutputView, RatioModel, SignFloors, SignResolvedModel, sign_classes
+from quasiratio.ratios import (
+    OutputView,
+    RatioModel,
+    SignFloors,
+    SignResolvedModel,
+    carried_classes,
+    sign_classes,
+)
 from quasiratio.training import CrossEntropyObjective, Pool, normalized_per_group
 
 __all__ = ["SignResolvedRatio", "train_sign_resolved"]
@@ -61,6 +67,7 @@ class SignResolvedRatio(SingleModelRatio):
 
     parameters_type: ClassVar[type[Document]] = ResolvedParameters
     model_type: ClassVar[type[RatioModel]] = SignResolvedModel
+    trains_from_store: ClassVar[bool] = True
 
     def take_from_model(self, model: Any) -> None:  # noqa: ANN401
         """Set the classes that carry weight."""
@@ -82,9 +89,8 @@ class SignResolvedRatio(SingleModelRatio):
 
 def train_sign_resolved(fit: Fit, floors: SignFloors = SignFloors()) -> Trained:  # noqa: B008 - a tuple never changes
     """Train one softmax network per member over the classes that carry weight."""
-    classes, present = sign_classes(fit.train_events.labels, fit.train_events.weights)
-    signed_training, _ = fit.signed_pools()
-    training = Pool(None, fit.tensor(classes), signed_training.weights.abs())
+    numbers, present = carried_classes(fit.part_sums())
+    training = fit.training_pool(numbers, absolute=True)
     # A sign that the training data lack cannot be learned; such validation events join the other sign.
     number = {part: index for index, part in enumerate(present)}
     held_out, held_out_present = sign_classes(fit.validation_events.labels, fit.validation_events.weights)
@@ -92,7 +98,7 @@ def train_sign_resolved(fit: Fit, floors: SignFloors = SignFloors()) -> Trained:
     held_out_labels = fit.tensor(fit.validation_events.labels)
     weights = normalized_per_group(fit.tensor(fit.validation_events.weights)[None], held_out_labels)
     validation = Pool(None, fit.tensor(translation[held_out]), weights.abs())
-    shares = torch.zeros(len(present)).index_add_(0, training.classes.cpu(), training.weights[0].cpu())
+    shares = training.class_sums(len(present))
     network = fit.network(len(present), start=(shares / shares.sum()).log().to(fit.device))
     model = SignResolvedModel(fit.scaling, network, fit.n_members, present, floors).to(fit.device)
     return Trained(model, *fit.train(OutputView(model), CrossEntropyObjective(), [training], [validation]))

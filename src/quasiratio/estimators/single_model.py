@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -22,14 +23,14 @@ from quasiratio.estimators.densities import EarlierFit, FitData, checked_ratio
 from quasiratio.estimators.fit_check import check_ratio
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
+from quasiratio.estimators.stored_fit import reference_means, stored_means
 from quasiratio.estimators.support import SupportDiagnostic, SupportDocument, diagnose_support
 from quasiratio.estimators.training_data import LabelledEvents, checked_features
 from quasiratio.estimators.trials import TrialReport, TrialReportDocument
 from quasiratio.model_files.document import PositiveFloat, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.ratios import RatioModel, SignFloors
-from quasiratio.ratios.ratio_model import RatioPredictions
-from quasiratio.training import TrainingHistory, TrainingSettings
+from quasiratio.training import Ranks, TrainingHistory, TrainingSettings
 from quasiratio.training.history import HistoryDocument
 from quasiratio.wording import percent
 
@@ -127,15 +128,17 @@ class SingleModelRatio(RatioEstimator):
         # The published schedule validates as published, with signed weights where any sign is allowed.
         is_published = self.schedule == "constant" and data.densities.reference.sign == "any"
         judge_weights = None if is_published else data.densities.judge_weights(data.held_out)
-        fit = self.prepared_fit(data.training, data.held_out, self.seed_, judge_weights)
+        fit = self.prepared_fit(
+            data.training, data.held_out, self.seed_, judge_weights, stored=data.stored, say=data.say
+        )
         if not data.tries:
             fit = fit.with_settings(fit.settings)
         trained = self._trained(fit, data)
-        self.helped_ = ""
+        self.helped_, ranks = "", Ranks.present()
         # Where the reference changes its sign the poles are real, and to train them away is to learn something else.
         may_help = self._decides_strength and not data.densities.has_poles
         for other, difference in self._helping_fits(fit) if may_help else ():
-            if not _has_failed(trained.model, data):
+            if not ranks.once(functools.partial(_has_failed, trained.model, data)):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
             trained = self._trained(other, data)
@@ -146,7 +149,11 @@ class SingleModelRatio(RatioEstimator):
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        self._set_normalization(predictions, reference.weights, has_poles=data.densities.has_poles)
+        if data.stored is None:
+            means = reference_means(predictions, reference.weights)
+        else:
+            means = stored_means(self.model_, data.stored, members=self.n_members > 1)
+        self._set_normalization(means, has_poles=data.densities.has_poles)
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
@@ -292,9 +299,7 @@ class SingleModelRatio(RatioEstimator):
             ((predictions.n_nonpositive_reference, len(features)),),
         )
 
-    def _set_normalization(
-        self, predictions: RatioPredictions, reference_weights: FloatArray, *, has_poles: bool
-    ) -> None:
+    def _set_normalization(self, means: FloatArray, *, has_poles: bool) -> None:
         """Store the factors that make the weighted mean over the training reference one.
 
         With poles that mean has an infinite variance, and one event would scale all others; the network's own scale is kept.
@@ -302,8 +307,6 @@ class SingleModelRatio(RatioEstimator):
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
         if not self.normalize or has_poles:
             return
-        rows = np.vstack([predictions.ratio[None], predictions.members])
-        means = rows @ reference_weights / reference_weights.sum()
         if not np.all(np.isfinite(means) & (means > 0)):
             msg = (
                 f"The mean ratio over the training reference is {means.min():.6g}, so it cannot be normalised "

@@ -23,25 +23,28 @@ from quasiratio.columns import (
     require_finite_columns,
     with_needed_precision,
 )
-from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
-from quasiratio.sample import WeightedSample, effective_size
+from quasiratio.errors import InvalidInputError
+from quasiratio.sample import WeightedSample
 
 __all__ = [
     "LabelledEvents",
     "as_kind_of",
     "checked_features",
+    "checked_validation",
     "event_weights",
     "labelled_events",
+    "require_class",
+    "require_fraction",
+    "require_positive_parts",
+    "split_given",
     "split_indices",
     "split_validation",
     "stacked_samples",
     "validation_pair",
-    "warn_about_sample",
-    "warn_about_weights",
 ]
 
-_FEWEST_TO_JUDGE, _HEAVY_SHARE = 100, 0.1
-_EFFECTIVE_PER_FEATURE = 40
+
+_MOST_CHECK_EVENTS = 200_000
 
 
 @dataclass(frozen=True)
@@ -76,23 +79,28 @@ class LabelledEvents:
 
     def require_positive_sums(self, where: str) -> None:
         """Raise unless both classes are there and their weights sum to something positive."""
-        for label, role in ((False, "reference (y = 0)"), (True, "target (y = 1)")):
+        for label in (False, True):
             chosen = self.weights[self.labels == label]
-            if not len(chosen):
-                msg = (
-                    f"Got events of one class only, none of the {role}, in the {where} data; expected events "
-                    "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold, "
-                    "as shuffle=True does in a learning curve."
-                )
-                raise InvalidInputError(msg)
             with np.errstate(over="ignore"):  # beyond double precision is infinite
-                total = float(chosen.sum())
-            if not 0 < total < np.inf:
-                msg = (
-                    f"The weights of the {role} sum to {total or 'zero':.6} in the {where} data; expected a "
-                    "positive sum. Check the sign convention of the weights and the selection."
-                )
-                raise InvalidInputError(msg)
+                require_class(len(chosen), float(chosen.sum()), label, where)
+
+
+def require_class(n_events: int, total: float, label: bool, where: str) -> None:
+    """Raise unless a class has events, and weights that sum to something positive."""
+    role = "target (y = 1)" if label else "reference (y = 0)"
+    if not n_events:
+        msg = (
+            f"Got events of one class only, none of the {role}, in the {where} data; expected events "
+            "of both classes. In a cross-validation, StratifiedKFold(shuffle=True) puts both into every fold, "
+            "as shuffle=True does in a learning curve."
+        )
+        raise InvalidInputError(msg)
+    if not 0 < total < np.inf:
+        msg = (
+            f"The weights of the {role} sum to {total or 'zero':.6} in the {where} data; expected a "
+            "positive sum. Check the sign convention of the weights and the selection."
+        )
+        raise InvalidInputError(msg)
 
 
 def checked_features(estimator: BaseEstimator, features: Any, *, reset: bool) -> FeatureMatrix:  # noqa: ANN401
@@ -208,8 +216,9 @@ def labelled_events(
     *,
     reset: bool,
     where: str,
+    is_whole: bool = True,
 ) -> LabelledEvents:
-    """Check features, labels and weights together."""
+    """Check features, labels and weights together; sums only where these are all events."""
     matrix = checked_features(estimator, features, reset=reset)
     if labels is None:
         msg = "This estimator requires y to be passed, but the target y is None; expected 0 and 1 per event."
@@ -217,7 +226,8 @@ def labelled_events(
     label_array = _checked_labels(np.asarray(labels), len(matrix))
     weight_array = event_weights(features, weights, len(matrix))
     events = LabelledEvents(matrix, label_array, weight_array)
-    events.require_positive_sums(where)
+    if is_whole:
+        events.require_positive_sums(where)
     return events
 
 
@@ -256,16 +266,15 @@ def split_validation(
 
 
 def split_indices(
-    events: LabelledEvents, fractions: Sequence[float], rng: np.random.Generator
+    events: LabelledEvents, fractions: Sequence[float], rng: np.random.Generator, *, is_whole: bool = True
 ) -> list[npt.NDArray[np.int64]]:
     """Split off random fractions, alike in every label and sign, and return the numbers of the events.
 
     The first part is what is left for training. Where there are events for it, the first fraction gets at least one of
-    every label and sign; the others get what their fraction amounts to, which may be nothing.
+    every label and sign; the others get what their fraction amounts to, which may be nothing. Sums of weights are looked at
+    only where these are all events.
     """
-    if not 0 < fractions[0] < 1:
-        msg = f"Got validation_fraction = {fractions[0]}; expected a number between 0 and 1."
-        raise InvalidInputError(msg)
+    require_fraction(fractions[0])
     part_of = np.zeros(len(events), dtype=np.int64)
     groups = 2 * events.labels + (events.weights < 0)
     for group in range(4):
@@ -278,59 +287,48 @@ def split_indices(
             part_of[members[start : start + n_taken]] = number
             start += n_taken
     parts = [np.flatnonzero(part_of == number) for number in range(len(fractions) + 1)]
-    advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
-    for part, name in zip(parts[:2], ("training", "validation"), strict=True):
-        try:
-            events.select(part).require_positive_sums(name)
-        except InvalidInputError as error:
-            raise InvalidInputError(str(error) + advice) from None
+    if is_whole:
+        require_positive_parts(*(events.select(part) for part in parts[:2]))
     return parts
 
 
-def warn_about_weights(events: LabelledEvents, n_features: int) -> None:
-    """Name, before anything is trained, what in the weights of both classes no training can mend."""
-    for label, role in ((False, "reference"), (True, "target")):
-        chosen = events.labels == label
-        warn_about_sample(
-            events.weights[chosen], n_features, role, look_at="fit_check_", numbers=events.numbers[chosen]
-        )
-
-
-def warn_about_sample(
-    weights: npt.NDArray[np.float64],
-    n_features: int,
-    role: str,
+def checked_validation(
+    estimator: BaseEstimator,
+    validation: Any,  # noqa: ANN401
     *,
-    look_at: str,
-    numbers: npt.NDArray[np.int64] | None = None,
-) -> None:
-    """Name, before anything is trained, what in the weights of one sample no training can mend.
+    is_whole: bool = True,
+) -> LabelledEvents:
+    """Check validation events; sums of weights only where these are all of them."""
+    if not isinstance(validation, tuple | list) or len(validation) != 3:
+        msg = f"Got validation of type {type(validation).__name__}; expected the tuple (X, y, w)."
+        raise InvalidInputError(msg)
+    return labelled_events(estimator, *validation, reset=False, where="validation", is_whole=is_whole)
 
-    Args:
-        weights: Signed weights.
-        n_features: Number of features.
-        role: What the sample is called.
-        look_at: The learned attribute that says whether the fit succeeded.
-        numbers: Numbers of the events; counted here when left out.
-    """
-    abs_weights = np.abs(weights)
-    largest = int(np.argmax(abs_weights))
-    share = float(abs_weights[largest] / abs_weights.sum())
-    if len(weights) >= _FEWEST_TO_JUDGE and share > _HEAVY_SHARE:
-        number = largest if numbers is None else int(numbers[largest])
-        msg = (
-            f"One event of the {role}, number {number}, has the weight {weights[largest]:.6g} and {share:.0%} of the sum "
-            "of |w|: it decides the fit alone. Look at it, or leave it out."
-        )
-        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
-        return
-    size = effective_size(weights)
-    if size < _EFFECTIVE_PER_FEATURE * n_features:
-        msg = (
-            f"The {role} has an effective size of {size:.3g} events for {n_features} features; expected at least "
-            f"{_EFFECTIVE_PER_FEATURE} per feature. Use fewer features or more events, and look at `{look_at}`."
-        )
-        warnings.warn(msg, UntrustworthyFitWarning, stacklevel=5)
+
+def split_given(
+    validation: LabelledEvents, rng: np.random.Generator
+) -> tuple[LabelledEvents, LabelledEvents]:
+    """Split given validation events into those to choose by and those kept aside for the check, half but not too many."""
+    fraction = 1.0 - max(0.5, 1.0 - _MOST_CHECK_EVENTS / len(validation))
+    held_out, aside = (validation.select(part) for part in split_indices(validation, (fraction,), rng))
+    return held_out, aside
+
+
+def require_fraction(fraction: float) -> None:
+    """Raise unless this share of the events can validate."""
+    if not 0 < fraction < 1:
+        msg = f"Got validation_fraction = {fraction}; expected a number between 0 and 1."
+        raise InvalidInputError(msg)
+
+
+def require_positive_parts(training: LabelledEvents, validation: LabelledEvents) -> None:
+    """Raise unless both classes have a positive sum of weights in both parts."""
+    advice = " (after the random split: give more events, or validation=(X, y, w) explicitly)"
+    for part, name in ((training, "training"), (validation, "validation")):
+        try:
+            part.require_positive_sums(name)
+        except InvalidInputError as error:
+            raise InvalidInputError(str(error) + advice) from None
 
 
 def _checked_labels(labels: npt.NDArray[Any], n_events: int) -> npt.NDArray[np.bool_]:

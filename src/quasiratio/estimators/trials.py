@@ -195,7 +195,7 @@ def _longer(settings: TrainingSettings) -> list[TrainingSettings]:
 
 def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit: Fit) -> Trial:
     difference = (trained.losses - standard.losses).double().flatten()
-    n_events = len(fit.train_events)
+    n_events = fit.n_training
     return Trial(
         settings.n_steps(n_events) * settings.batch_size / n_events,
         settings.weight_decay,

@@ -66,7 +66,7 @@ def tune_all(
         raise InvalidInputError(msg)
     loss = resolved_loss(loss, model, fit)
     training, validation = fit.signed_pools()
-    n_steps = fit.settings.n_steps(len(training))
+    n_steps = fit.settings.n_steps(fit.n_training)
     is_published = fit.settings.schedule == "constant"
     settings = replace(
         fit.settings,

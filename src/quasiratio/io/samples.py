@@ -1,21 +1,26 @@
-"""From files to a `WeightedSample`: straight into one array, in float32 where that is enough, chunk by chunk."""
+"""From files to features and signed weights, chunk by chunk, and to a `WeightedSample` of all of them.
+
+`SampleReading` is what both ways share: which columns are read, how they become numbers, and what is wrong with them.
+`read_sample` collects its chunks in one array, in float32 where that is enough; a store on disk takes them one by one
+(`store_conversion.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from quasiratio.columns import (
     FeatureMatrix,
+    FloatArray,
     needs_double,
     nonfinite_features,
     nonfinite_weights,
     require_usable_scale,
 )
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, NoEventsError
 from quasiratio.io.expression.evaluation import Expression, parse_expression
 from quasiratio.io.features import default_features
 from quasiratio.io.formulas import Feature, parse_features
@@ -25,7 +30,7 @@ from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
 
-__all__ = ["read_sample"]
+__all__ = ["NeedsDouble", "SampleReading", "read_sample"]
 
 
 def read_sample(
@@ -60,95 +65,154 @@ def read_sample(
         WeightedSample(2 events, features ['pt'], sum of weights 2, negative fraction 0)
     """
     table = spec if isinstance(spec, Table) else open_table(spec, tree=tree, allow_large=allow_large)
-    if table.n_events == 0:
-        msg = f"Got {table.label!r}, which has no events; expected at least one. Check what wrote it."
-        raise InvalidInputError(msg)
-    weighting = None if weight is None else parse_expression(weight)
-    condition = None if selection is None else parse_expression(selection)
-    table.require_numbers([*(weighting.names if weighting else ()), *(condition.names if condition else ())])
-    if features is None:
-        require_named_weight(table, weight)
-        chosen = [Feature(name, name) for name in default_features([table], weighting, condition)]
-    else:
-        chosen = parse_features(features, [table])
-    require_named_weight(table, weight)
-    for dtype in (np.float32, np.float64):
-        sample = _Filling(table, chosen, weighting, np.dtype(dtype))
-        columns = [name for feature in chosen for name in feature.columns]
-        if weighting is not None:
-            columns += weighting.names
-        for chunk in table.chunks(columns, selection=condition, may_miss=sample.may_miss):
-            if not sample.append(chunk):
-                break
-        else:
-            break
-    return sample.finished(condition)
+    reading = SampleReading(table, features=features, weight=weight, selection=selection)
+    try:
+        return _collected(reading, np.dtype(np.float32))
+    except NeedsDouble:
+        return _collected(reading, np.dtype(np.float64))
 
 
-class _Filling:
-    """A sample in the making. Memory that was reserved and not used is given back at the end."""
+class NeedsDouble(Exception):
+    """Some feature would lose in float32 what tells its events apart.
+
+    Args:
+        feature: Its name.
+    """
+
+    def __init__(self, feature: str) -> None:
+        super().__init__(feature)
+        self.feature = feature
+
+
+class SampleReading:
+    """Features and signed weights of a table, read chunk by chunk.
+
+    Args:
+        table: The events.
+        features: As for `read_sample`.
+        weight: As for `read_sample`.
+        selection: As for `read_sample`.
+
+    Attributes:
+        features: The features in order.
+        n_read: Events of the chunks so far, in this pass.
+    """
 
     def __init__(
-        self, table: Table, features: list[Feature], weight: Expression | None, dtype: np.dtype[Any]
+        self,
+        table: Table,
+        *,
+        features: Sequence[str | Feature] | None = None,
+        weight: str | Expression | None = None,
+        selection: str | Expression | None = None,
     ) -> None:
-        self.table, self.parts, self.weight = table, features, weight
-        self.names = [feature.name for feature in features]
-        required = {name for feature in features for name in feature.columns if name not in feature.may_miss}
-        required |= set(weight.names if weight else ())
-        self.may_miss = {name for feature in features for name in feature.may_miss} - required
-        try:
-            self.features = np.empty((table.n_events, len(features)), dtype)
-            self.weights = np.empty(table.n_events)
-        except MemoryError as error:
-            n_bytes = table.n_events * (dtype.itemsize * len(features) + 8)
-            msg = (
-                f"Got {table.n_events} events with {len(features)} features in {table.label!r}, which need "
-                f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
-            )
-            raise InvalidInputError(msg) from error
-        self.n_filled = 0
-        self.n_bad = np.zeros(len(features), int)
-        self.n_bad_weights = 0
+        if table.n_events == 0:
+            msg = f"Got {table.label!r}, which has no events; expected at least one. Check what wrote it."
+            raise NoEventsError(msg)
+        self.table = table
+        self.weight = None if weight is None else parse_expression(weight)
+        self.selection = None if selection is None else parse_expression(selection)
+        conditions = [expression for expression in (self.weight, self.selection) if expression is not None]
+        table.require_numbers([name for expression in conditions for name in expression.names])
+        if features is None:
+            require_named_weight(table, weight)
+            found = default_features([table], self.weight, self.selection)
+            self.features = [Feature(name, name) for name in found]
+        else:
+            self.features = parse_features(features, [table])
+        require_named_weight(table, weight)
+        required = {
+            name for feature in self.features for name in feature.columns if name not in feature.may_miss
+        }
+        required |= set(self.weight.names if self.weight else ())
+        self._may_miss = {name for feature in self.features for name in feature.may_miss} - required
+        self._start()
 
-    def append(self, chunk: Mapping[str, Any]) -> bool:
-        """Take the events of a chunk, or return `False` where these need more than float32."""
-        n_events = len(next(iter(chunk.values())))
-        block = self.features[self.n_filled : self.n_filled + n_events]
-        with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is counted as such
-            for index, feature in enumerate(self.parts):
-                values = feature.values(chunk, n_events)
-                if self.features.dtype == np.float32 and needs_double(values):
-                    return False
-                block[:, index] = values
-        weights = self.weights[self.n_filled : self.n_filled + n_events]
-        weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
-        self.n_filled += n_events
-        self._count_bad(block, weights)
-        return True
+    def _start(self) -> None:
+        self.n_read = 0
+        self._n_bad = np.zeros(len(self.features), int)
+        self._n_bad_weights = 0
+        self._largest = 0.0
 
-    def _count_bad(self, block: FeatureMatrix, weights: npt.NDArray[np.float64]) -> None:
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def fill(self) -> dict[str, float]:
+        """What stands for missing values, by feature."""
+        return {feature.name: feature.fill for feature in self.features if feature.fill is not None}
+
+    def chunks(self, dtype: np.dtype[Any]) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+        """Read the selected events from the first on; `require_usable` then says what was wrong with them.
+
+        Args:
+            dtype: Of the features: float32 or float64.
+
+        Raises:
+            NeedsDouble: float32 is not enough.
+        """
+        self._start()
+        columns = [name for feature in self.features for name in feature.columns]
+        columns += self.weight.names if self.weight else ()
+        for chunk in self.table.chunks(columns, selection=self.selection, may_miss=self._may_miss):
+            n_events = len(next(iter(chunk.values())))
+            block = np.empty((n_events, len(self.features)), dtype)
+            with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is counted as such
+                for index, feature in enumerate(self.features):
+                    values = feature.values(chunk, n_events)
+                    if dtype == np.float32 and needs_double(values):
+                        raise NeedsDouble(feature.name)
+                    block[:, index] = values
+            weights = np.empty(n_events)
+            weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
+            self._count(block, weights)
+            yield block, weights
+
+    def _count(self, block: FeatureMatrix, weights: FloatArray) -> None:
+        self.n_read += len(weights)
         is_finite = np.isfinite(block)
         if not is_finite.all():
-            self.n_bad += np.sum(~is_finite, axis=0)
-        self.n_bad_weights += int(np.sum(~np.isfinite(weights)))
+            self._n_bad += np.sum(~is_finite, axis=0)
+        self._n_bad_weights += int(np.sum(~np.isfinite(weights)))
+        self._largest = max(self._largest, weights.max(initial=0.0), -weights.min(initial=0.0))
 
-    def finished(self, selection: Expression | None) -> WeightedSample:
-        if self.n_filled == 0 and selection is not None:
+    def require_usable(self) -> None:
+        """Raise where all events together are not what can be learned from."""
+        if self.n_read == 0 and self.selection is not None:
             msg = (
-                f"Got the selection {shortened(selection.text)!r}, which keeps none of the {self.table.n_events} events of "
+                f"Got the selection {shortened(self.selection.text)!r}, which keeps none of the {self.table.n_events} events of "
                 f"{self.table.label!r}; expected at least one. Loosen it, or check its units and signs."
             )
-            raise InvalidInputError(msg)
-        if self.n_bad.any():
-            raise nonfinite_features(dict(zip(self.names, self.n_bad.tolist(), strict=True)))
-        if self.n_bad_weights and self.weight is not None:
-            raise nonfinite_weights(self.n_bad_weights, f"the expression {shortened(self.weight.text)!r}")
-        if self.weight is not None:
-            require_usable_scale(
-                self.weights[: self.n_filled], f"the expression {shortened(self.weight.text)!r}"
-            )
-        if self.n_filled < len(self.weights):
-            self.features.resize((self.n_filled, len(self.names)), refcheck=False)
-            self.weights.resize(self.n_filled, refcheck=False)
-        fill = {feature.name: feature.fill for feature in self.parts if feature.fill is not None}
-        return WeightedSample.adopt(self.features, self.weights, self.names, fill)
+            raise NoEventsError(msg)
+        if self._n_bad.any():
+            raise nonfinite_features(dict(zip(self.names, self._n_bad.tolist(), strict=True)))
+        if self.weight is None:
+            return
+        source = f"the expression {shortened(self.weight.text)!r}"
+        if self._n_bad_weights:
+            raise nonfinite_weights(self._n_bad_weights, source)
+        require_usable_scale(np.array([self._largest]), source)
+
+
+def _collected(reading: SampleReading, dtype: np.dtype[Any]) -> WeightedSample:
+    """Read all events into one array. Memory that was reserved and not used is given back at the end."""
+    table, n_features = reading.table, len(reading.features)
+    try:
+        features, weights = np.empty((table.n_events, n_features), dtype), np.empty(table.n_events)
+    except MemoryError as error:
+        n_bytes = table.n_events * (dtype.itemsize * n_features + 8)
+        msg = (
+            f"Got {table.n_events} events with {n_features} features in {table.label!r}, which need "
+            f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
+        )
+        raise InvalidInputError(msg) from error
+    for block, chunk_weights in reading.chunks(dtype):
+        place = slice(reading.n_read - len(block), reading.n_read)
+        features[place], weights[place] = block, chunk_weights
+    reading.require_usable()
+    if reading.n_read < len(weights):
+        features.resize((reading.n_read, n_features), refcheck=False)
+        weights.resize(reading.n_read, refcheck=False)
+    return WeightedSample.adopt(features, weights, reading.names, reading.fill)

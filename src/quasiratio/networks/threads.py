@@ -9,20 +9,17 @@ on an idle one.
 
 from __future__ import annotations
 
-import functools
-import math
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
 import torch
+
+from quasiratio.machine import share_of_cores
 
 __all__ = ["network_threads", "share_of_cores", "threads_for"]
 
 _SHARED_VALUES = 2**20
 _MOST_THREADS = 4
-_GROUPS = Path("/sys/fs/cgroup")
 
 
 def threads_for(n_rows: int, width: int) -> int:
@@ -49,42 +46,3 @@ def network_threads(n_threads: int | None, n_rows: int = 0, width: int = 0) -> I
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@functools.cache
-def share_of_cores(groups: Path = _GROUPS, of_process: Path = Path("/proc/self/cgroup")) -> int:
-    """Return the cores that this process may use: those it is bound to, or less where a control group has a quota.
-
-    Batch systems and containers give a job so much time of all cores together; threads beyond that only wait.
-
-    Args:
-        groups: Where the control groups of the system are.
-        of_process: File with the groups of this process.
-
-    Example:
-        >>> 1 <= share_of_cores() <= os.cpu_count()
-        True
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([cores, *(math.ceil(quota) for quota in _quotas(groups, of_process))]))
-
-
-def _quotas(groups: Path, of_process: Path) -> Iterator[float]:
-    """Yield the quotas, in cores, of the groups of a process and of those around them."""
-    lines = []
-    with suppress(OSError, ValueError):
-        lines = of_process.read_text().splitlines()
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        inner = [Path(path.lstrip("/")), *Path(path.lstrip("/")).parents]
-        for group in inner:
-            with suppress(OSError, ValueError, ZeroDivisionError):  # no such file, or "max"
-                if not controllers:  # version 2
-                    quota, period = (groups / group / "cpu.max").read_text().split()
-                    yield float(quota) / float(period)
-                elif "cpu" in controllers.split(","):
-                    place = groups / controllers / group
-                    micros = float((place / "cpu.cfs_quota_us").read_text())
-                    if micros > 0:  # -1 for none
-                        yield micros / float((place / "cpu.cfs_period_us").read_text())

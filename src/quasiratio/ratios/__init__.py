@@ -10,7 +10,13 @@ from quasiratio.ratios.ratio_model import (
     StoredModel,
 )
 from quasiratio.ratios.sign_odds import SignFloors, capped_log_odds
-from quasiratio.ratios.sign_partition import SIGN_CLASSES, SignClass, sign_classes
+from quasiratio.ratios.sign_partition import (
+    SIGN_CLASSES,
+    SignClass,
+    carried_classes,
+    sign_classes,
+    sign_parts,
+)
 from quasiratio.ratios.sign_resolved import SignResolvedModel
 from quasiratio.ratios.signed_mixture import SignedMixtureModel, recombine
 
@@ -28,6 +34,8 @@ __all__ = [
     "SignedMixtureModel",
     "StoredModel",
     "capped_log_odds",
+    "carried_classes",
     "recombine",
     "sign_classes",
+    "sign_parts",
 ]

@@ -6,12 +6,12 @@ $q_y = c_y\,p_{y+} + (1 - c_y)\,p_{y-}$, of probability densities that ordinary 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["POSSIBLE_SIGNS", "SIGN_CLASSES", "SignClass", "sign_classes"]
+__all__ = ["POSSIBLE_SIGNS", "SIGN_CLASSES", "SignClass", "carried_classes", "sign_classes", "sign_parts"]
 
 
 class SignClass(NamedTuple):
@@ -45,10 +45,38 @@ def sign_classes(
         >>> index.tolist(), [str(c) for c in present]
         ([0, 1, 2], ['reference+', 'target+', 'target-'])
     """
-    fourfold = 2 * labels.astype(np.int64) + (weights < 0)
-    carried = np.bincount(fourfold, weights=np.abs(weights), minlength=4) > 0
+    fourfold = sign_parts(labels, weights)
+    numbers, present = carried_classes(np.bincount(fourfold, weights=np.abs(weights), minlength=4))
+    return numbers[fourfold], present
+
+
+def sign_parts(labels: npt.NDArray[np.bool_], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return which of the four `SIGN_CLASSES` each event belongs to.
+
+    Example:
+        >>> sign_parts(np.array([False, True, True]), np.array([1.0, 2.0, -1.0])).tolist()
+        [0, 2, 3]
+    """
+    return np.asarray(2 * labels.astype(np.int64) + (weights < 0))
+
+
+def carried_classes(sums: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], tuple[SignClass, ...]]:
+    """Number the four `SIGN_CLASSES`, leaving out those that carry no weight.
+
+    Args:
+        sums: Sum of the absolute weights of each of the four.
+
+    Returns:
+        The class index of each of the four, and the classes in order.
+
+    Example:
+        >>> numbers, present = carried_classes(np.array([3.0, 0.0, 2.0, 1.0]))
+        >>> numbers.tolist(), len(present)
+        ([0, 0, 1, 2], 3)
+    """
+    carried = sums > 0
     numbers = np.cumsum(carried) - 1
     for index in np.flatnonzero(~carried):
         numbers[index] = numbers[index ^ 1]
     present = tuple(part for part, is_carried in zip(SIGN_CLASSES, carried, strict=True) if is_carried)
-    return numbers[fourfold], present
+    return numbers, present

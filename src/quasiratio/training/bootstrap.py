@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from quasiratio.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from torch import Tensor
 
-__all__ = ["member_weights", "normalized_per_group"]
+__all__ = ["block_counts", "member_weights", "normalized_per_group"]
 
 
 def member_weights(weights: Tensor, n_members: int, generator: torch.Generator) -> Tensor:
@@ -32,6 +34,24 @@ def member_weights(weights: Tensor, n_members: int, generator: torch.Generator) 
         drawn = torch.randint(n_members, (1, len(weights)), generator=generator, device=weights.device)
         counts.scatter_add_(0, drawn, one)
     return counts.mul_(weights)
+
+
+def block_counts(n_events: int, n_members: int, *, seed: int, block: int) -> npt.NDArray[np.uint8]:
+    """Return how often each member sees each event of one block of a store, `(n_members, n_events)`.
+
+    The same counts as in `member_weights`, drawn anew whenever a block is read, from the seed and the number of the block:
+    an array for all events would not fit into memory.
+
+    Example:
+        >>> counts = block_counts(5, 3, seed=0, block=7)
+        >>> counts.shape, counts.sum(axis=0).tolist()
+        ((3, 5), [3, 3, 3, 3, 3])
+    """
+    if n_members == 1:
+        return np.ones((1, n_events), dtype=np.uint8)
+    rng = np.random.default_rng([seed, block])
+    drawn = rng.integers(n_members, size=(n_members, n_events), dtype=np.uint16)
+    return np.stack([(drawn == member).sum(axis=0, dtype=np.uint8) for member in range(n_members)])
 
 
 def normalized_per_group(weights: Tensor, group: Tensor, *, n_groups: int = 2) -> Tensor:

@@ -3,6 +3,9 @@
 The first axis of every output runs over networks that share nothing but the step. Each has its own best
 validated state, its own patience and its own verdict on divergence; a network that is done no longer changes
 its best state while the others go on.
+
+Several ranks train one set of networks: each takes its share of every batch from its own events, and the gradients are added
+up, in one message a step, before all of them take the same step (see `ranks`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from quasiratio.registry import ESTIMATORS
 from quasiratio.training.averaging import WeightAverage
 from quasiratio.training.checkpoints import Resumable, next_stage
 from quasiratio.training.history import TrainingHistory
+from quasiratio.training.ranks import Ranks
 from quasiratio.training.validation import BestStates, Verdict
 
 if TYPE_CHECKING:
@@ -54,23 +58,26 @@ def train(
     *,
     keep_initial: bool = False,
     progress: ShowTraining | None = None,
+    ranks: Ranks | None = None,
 ) -> TrainedNetworks:
     """Minimise the weighted mean of the objective and leave the model in its best validated state.
 
     Args:
         model: Parameters with a leading axis over networks; maps features to outputs.
         objective: Per-event loss.
-        batches: Endless training batches.
-        validation: All validation events, one row per network (or one row for all).
+        batches: Endless training batches, or the shares that this rank has in them.
+        validation: All validation events, one row per network (or one row for all); the same on all ranks.
         settings: Schedule and stopping rule.
         keep_initial: Whether the state before training counts as a state to fall back on, as it does
             when a trained model is tuned: the validation loss then never gets worse, and with a decaying schedule
             the trained model is given up only for one that is better by more than a standard error.
         progress: Called after each epoch.
+        ranks: Processes that train together, from the same initial model; this one alone when left out.
 
     Raises:
         DivergenceError: No finite state exists, or the risk ran away with `on_divergence="raise"`.
     """
+    ranks = ranks or Ranks()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(
         _decay_groups(model, settings.weight_decay), lr=settings.learning_rate, fused=True
@@ -80,7 +87,7 @@ def train(
     history = TrainingHistory(stage=objective.name)
     best = BestStates(
         parameters,
-        Verdict.of(model, objective, validation),
+        Verdict.of(model, objective, validation, ranks),
         keep_initial=keep_initial,
         prefer_latest=not keep_initial and settings.schedule != "constant",
         improvement_errors=0.0 if settings.schedule == "constant" else _IMPROVEMENT_ERRORS,
@@ -99,9 +106,10 @@ def train(
         "batches": batches,
         "history": history,
     }
-    saved = None if checkpoint is None else checkpoint.load()
+    saved = ranks.once(lambda: None if checkpoint is None else checkpoint.load())
     if checkpoint is not None and saved is not None:
-        with checkpoint.restoring():
+        with ranks.agreed(), checkpoint.restoring():
+            saved["batches"] = saved["batches"][ranks.rank]
             for name, part in parts.items():
                 part.load_state_dict(saved[name])
             first_step = range(n_steps + 1)[saved["next_step"]]
@@ -116,19 +124,23 @@ def train(
         optimiser.zero_grad(set_to_none=True)
         for piece in batch.parts(n_cached):
             losses = objective.per_event(model(piece.features), piece.classes) * piece.weights
-            risks = losses.sum(dim=1) / len(batch)
+            risks = losses.sum(dim=1) / batch.n_of_all
             risks.sum().backward()  # type: ignore[no-untyped-call]
             running += risks.detach()
+        ranks.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
         optimiser.step()
         average.update(step)
         n_running += 1
 
         is_last = step == n_steps - 1
-        blown_up = step % _FINITE_CHECK_INTERVAL == 0 and not bool(torch.isfinite(running).all())
+        is_checked = step % _FINITE_CHECK_INTERVAL == 0
+        blown_up = is_checked and not bool(torch.isfinite(ranks.sum(running)).all())
         if not (is_last or blown_up or (step + 1) % epoch_steps == 0):
             continue
+        running = ranks.sum(running)
+        ranks.take_first([*parameters, *average.means])  # other processors round differently
         with average.swapped_in():
-            verdict = Verdict.of(model, objective, validation)
+            verdict = Verdict.of(model, objective, validation, ranks)
             best.update(verdict, epoch=len(history), patience=settings.epochs_of_patience())
         # A risk without a minimum improves for ever; patience counts from where that was noticed.
         n_diverged_epochs += (n_diverged_epochs > 0) | verdict.ran_away | ~torch.isfinite(running)
@@ -146,10 +158,13 @@ def train(
         if bool(n_diverged_epochs.any()) and settings.on_divergence == "raise":
             raise DivergenceError(_divergence_message(objective.name, step + 1))
         is_over = is_last or bool(best.done.all()) or not bool(torch.isfinite(running).any())
+        is_over = ranks.same(is_over)
         if checkpoint is not None:
             state = {name: part.state_dict() for name, part in parts.items()}
             next_step = n_steps if is_over else step + 1
-            checkpoint.save(state | {"next_step": next_step, "n_diverged_epochs": n_diverged_epochs})
+            state |= {"next_step": next_step, "n_diverged_epochs": n_diverged_epochs}
+            state["batches"] = ranks.gathered(state["batches"])
+            ranks.once(lambda state=state: checkpoint.save(state))
         if is_over:
             break
         running, n_running = torch.zeros_like(best.risk), 0

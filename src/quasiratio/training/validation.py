@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from quasiratio.training.ranks import Ranks
+
 if TYPE_CHECKING:
     from quasiratio.training.batches import Batch
     from quasiratio.training.objectives import Objective
@@ -42,23 +44,37 @@ class Verdict:
     ran_away: Tensor
 
     @classmethod
-    def of(cls, model: nn.Module, objective: Objective, validation: Batch) -> Verdict:
-        """Evaluate all networks on the validation events, in chunks that fit the processor's cache."""
+    def of(
+        cls, model: nn.Module, objective: Objective, validation: Batch, ranks: Ranks | None = None
+    ) -> Verdict:
+        """Evaluate all networks on the validation events, in chunks that fit the processor's cache.
+
+        Ranks have the same events; each evaluates a stretch of them.
+        """
+        ranks = ranks or Ranks()
         n_events = validation.classes.shape[1]
         n_networks = max(len(parameter) for parameter in model.parameters())
         chunk = max(1024, _CHUNK_ROWS // n_networks)
         with torch.no_grad():
-            outputs = torch.cat(
-                [
-                    model(validation.features[..., start : start + chunk, :])
-                    for start in range(0, n_events, chunk)
-                ],
-                dim=1,
-            )
+            first, last = (n_events * number // ranks.size for number in (ranks.rank, ranks.rank + 1))
+            own = [
+                model(validation.features[..., start : min(start + chunk, last), :])
+                for start in range(first, max(last, first + 1), chunk)
+            ]
+            outputs = _of_all(torch.cat(own, dim=1), first, n_events, ranks)
             classes = validation.classes.expand(len(outputs), *validation.classes.shape[1:])
             weights = validation.weights.expand(len(outputs), n_events)
             losses = objective.per_event(outputs, classes) * weights
             return cls(losses, losses.double().mean(dim=1), objective.runs_away(outputs, classes, weights))
+
+
+def _of_all(own: Tensor, first: int, n_events: int, ranks: Ranks) -> Tensor:
+    """Return the outputs at all events, of which each rank has a stretch."""
+    if ranks.size == 1:
+        return own
+    outputs = own.new_zeros(own.shape[0], n_events, *own.shape[2:])
+    outputs[:, first : first + own.shape[1]] = own
+    return ranks.sum(outputs)
 
 
 class BestStates:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quasiratio.atomic_files import is_alive, names_inside, scratch_path
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, LostRankError
 from quasiratio.outputs import (
     create_output_directory,
     require_output_directory,
@@ -78,8 +78,8 @@ class FitDirectory:
     def working(self, *, resume: bool) -> Iterator[Path]:
         """Yield the directory of the state, for this process alone.
 
-        The state is removed when the block ends or fails. Ctrl-C, or the end of the process, leaves it, and so
-        does a fit that was to go on and could not.
+        The state is removed when the block ends or fails. Ctrl-C, or the end of the process or of another that shares the
+        fit, leaves it, and so does a fit that was to go on and could not.
         """
         self._require_own_state()
         create_output_directory(self.partial)
@@ -89,7 +89,7 @@ class FitDirectory:
                 self._remove(_STATE)
             yield self.partial
         except BaseException as error:
-            is_kept = resume or isinstance(error, KeyboardInterrupt | SystemExit)
+            is_kept = resume or isinstance(error, KeyboardInterrupt | SystemExit | LostRankError)
             lock.unlink(missing_ok=True)
             if not (is_kept and self.has_state):
                 self._remove_partial()

@@ -6,29 +6,32 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quasiratio.errors import FitInterrupted
+from quasiratio.errors import FitInterrupted, LostRankError
 from quasiratio.estimators import PersistentEstimator, Reweighter, VariationReweighter
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.loading import estimator_by_name
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.io import Feature, Table
+from quasiratio.estimators.stored_fit import require_streaming
+from quasiratio.io import EventStore, Feature, StoredSample, Table
 from quasiratio.progress import progress_lines
 from quasiratio.registry import DEFAULT_METHOD
 from quasiratio.sample import WeightedSample
-from quasiratio.training import resumable
+from quasiratio.training import Ranks, resumable
 from quasiratio.wording import feature_line, percent
 from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
+from quasiratio.workflows.shared_samples import SharedSamples, read_shares
+from quasiratio.workflows.stored_samples import store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -97,6 +100,7 @@ def fit_files(
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     method: str = DEFAULT_METHOD,
     n_folds: int = 1,
     resume: bool = False,
@@ -107,7 +111,8 @@ def fit_files(
 ) -> FittedFiles:
     """Fit the ratio of two samples from files, and save the model, as `quasiratio fit` does.
 
-    The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`.
+    The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`. Where a process group was
+    initialised (`torchrun`), every process reads a part of the events, and the first one says, keeps and writes.
 
     Args:
         reference: Files of the reference, the sample that will be reweighted.
@@ -125,6 +130,9 @@ def fit_files(
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
+        cache: Directory of a store of events on disk (`io.create_store`), for samples beyond memory; one that was made of
+            the same files before is used again. Left out, there is a store, removed at the end, where the samples would
+            need more than half of the memory that is available.
         method: Name of the estimator.
         n_folds: With two or more: as many models, so that each event gets its ratio from one that has not seen it.
         resume: Continue an interrupted fit, where there is one.
@@ -145,75 +153,149 @@ def fit_files(
         >>> fitted.notes.reference.n_events, list(fitted.estimator.fingerprint_.ranges)
         (2000, ['pt'])
     """
-    say = say or (lambda _: None)
-    labels = label_texts(label)
+    ranks = Ranks.present()
+    say = say if say is not None and ranks.is_first else (lambda _: None)
+    quiet = quiet or not ranks.is_first
     directory = FitDirectory(Path(output))
-    directory.require_writable(overwrite=overwrite)
-    ratio = estimator_by_name(method, **hyperparameters)
-    ratio.set_params(verbose=not quiet)
-    usable_device(ratio.device)  # names are looked at before files are read
-    estimator: RatioPredictor = ratio
-    if weights:
-        estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
-    elif n_folds > 1:
-        estimator = Reweighter(ratio, total="original", n_folds=n_folds)
-    files = [
-        SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
-        for paths, own_weight in ((reference, reference_weight), (target, target_weight))
-    ]
-    tables = [sample.open() for sample in files]
-    if weights:
-        files = varied_files(files, tables, weights, weight)
-    chosen = chosen_features(features, files, tables, say)
-    require_labelled(labels, [one.name for one in chosen])
+    with ranks.agreed():
+        labels = label_texts(label)
+        if ranks.is_first:
+            directory.require_writable(overwrite=overwrite)
+        ratio = estimator_by_name(method, **hyperparameters)
+        ratio.set_params(verbose=not quiet)
+        usable_device(ratio.device)  # names are looked at before files are read
+        estimator: RatioPredictor = ratio
+        if weights:
+            estimator = VariationReweighter(ratio, total="original", n_folds=n_folds)
+        elif n_folds > 1:
+            estimator = Reweighter(ratio, total="original", n_folds=n_folds)
+        if ranks.size > 1:
+            require_streaming(estimator, "several processes")
+        files = [
+            SampleFiles(paths, own_weight or weight, selection, tree, allow_large)
+            for paths, own_weight in ((reference, reference_weight), (target, target_weight))
+        ]
+        tables = [sample.open() for sample in files]
+        if weights:
+            files = varied_files(files, tables, weights, weight)
+        chosen = chosen_features(features, files, tables, say)
+        require_labelled(labels, [one.name for one in chosen])
     say(feature_line(chosen))
     for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
         say(text)
-    samples = [sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)]
-    variations = [sample.read_variations(table) for sample, table in zip(files, tables, strict=True)]
-    for role, sample, table in zip(_ROLES, samples, tables, strict=True):
-        sample.require_positive_sum(role)
-        say(
-            f"{role.capitalize()}: {len(sample)} events of {table.label}, sum of weights "
-            f"{sample.sum_of_weights:.6g}, {percent(sample.negative_fraction)} negative"
-        )
-    notes = _notes(method, files, tables, samples).model_copy(
-        update={**feature_notes(chosen, tables[0]), "labels": labels}
-    )
-    start = time.perf_counter()
-    with directory.working(resume=resume) as state:
-        if resume and not directory.has_state:
-            say("There is no interrupted fit to continue; fitting from the start.")
-        try:
-            _train(estimator, samples, variations, state, quiet=quiet)
-        except KeyboardInterrupt:
-            raise _interrupted(directory) from None
+    with ExitStack() as stack:
+        samples: Sequence[WeightedSample | StoredSample]
+        events: _InMemory | _OnDisk | SharedSamples
+        if ranks.size > 1:
+            events = read_shares(files, tables, chosen, ranks, cache=cache)
+            samples = events.totals
+        else:
+            store = stack.enter_context(
+                store_for_fit(
+                    cache,
+                    estimator,
+                    files,
+                    tables,
+                    chosen,
+                    beside=directory.path.parent,
+                    say=say,
+                    quiet=quiet,
+                )
+            )
+            if store is None:
+                samples = read = [
+                    sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)
+                ]
+                variations = [
+                    sample.read_variations(table) for sample, table in zip(files, tables, strict=True)
+                ]
+                events = _InMemory(read, variations)
+            else:
+                samples, events = [store.reference, store.target], _OnDisk(store, say)
+        with ranks.agreed():
+            for role, facts, table in zip(_ROLES, samples, tables, strict=True):
+                facts.require_positive_sum(role)
+                say(
+                    f"{role.capitalize()}: {len(facts)} events of {table.label}, sum of weights "
+                    f"{facts.sum_of_weights:.6g}, {percent(facts.negative_fraction)} negative"
+                )
+            notes = _notes(method, files, tables, samples).model_copy(
+                update={**feature_notes(chosen, tables[0]), "labels": labels}
+            )
+            start = time.perf_counter()
+            if ranks.is_first:
+                stack.enter_context(directory.working(resume=resume))
+                if resume and not directory.has_state:
+                    say("There is no interrupted fit to continue; fitting from the start.")
+        with _told_what_is_kept(directory, ranks):
+            _train(estimator, events, directory.partial, quiet=quiet)
         seconds = time.perf_counter() - start
-        estimator.save(directory.path, notes={NOTES_KEY: notes.model_dump()}, overwrite=overwrite)
+        notes_of_model = {NOTES_KEY: notes.model_dump()}
+        ranks.once(lambda: estimator.save(directory.path, notes=notes_of_model, overwrite=overwrite))
     return FittedFiles(estimator, directory.path, notes, seconds)
 
 
+@dataclass(frozen=True)
+class _InMemory:
+    """Two samples to fit to."""
+
+    samples: list[WeightedSample]
+    variations: list[Variations | None]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.samples[0].names
+
+    @property
+    def fill(self) -> Mapping[str, float]:
+        return self.samples[0].fill
+
+    def contents(self) -> Iterator[Any]:
+        labels = np.repeat([0, 1], [len(sample) for sample in self.samples])
+        varied = [array for one in self.variations if one is not None for array in one.values()]
+        features, weights = (
+            [getattr(sample, name) for sample in self.samples] for name in ("features", "weights")
+        )
+        for array in (*features, *weights, *varied, labels):
+            yield np.ascontiguousarray(array).data
+
+    def fit(self, estimator: Any) -> None:  # noqa: ANN401
+        estimator.fit_samples(*self.samples, *self.variations)
+
+
+@dataclass(frozen=True)
+class _OnDisk:
+    """A store to fit to."""
+
+    store: EventStore
+    say: Callable[[str], None]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.store.names
+
+    @property
+    def fill(self) -> Mapping[str, float]:
+        return self.store.fill
+
+    def contents(self) -> Iterator[Any]:
+        yield self.store.sha256.encode()
+
+    def fit(self, estimator: Any) -> None:  # noqa: ANN401
+        estimator.fit_store(self.store, say=self.say)
+
+
 def _train(
-    estimator: RatioPredictor,
-    samples: list[WeightedSample],
-    variations: list[Variations | None],
-    state: Path,
-    *,
-    quiet: bool,
+    estimator: RatioPredictor, events: _InMemory | _OnDisk | SharedSamples, state: Path, *, quiet: bool
 ) -> None:
-    key = _key(samples, estimator, variations)
     with ExitStack() as stack:
         if not quiet:
             stack.enter_context(progress_lines())
-        stack.enter_context(resumable(state, key))
-        estimator.fit_samples(*samples, *variations)
+        stack.enter_context(resumable(state, _key(estimator, events)))
+        events.fit(estimator)
 
 
-def _key(
-    samples: list[WeightedSample],
-    estimator: RatioPredictor,
-    variations: list[Variations | None],
-) -> str:
+def _key(estimator: RatioPredictor, events: _InMemory | _OnDisk | SharedSamples) -> str:
     """Return a hash of everything that decides the outcome of the training."""
     parameters = {
         # What is in an estimator has names of its own, such as `ratio__max_steps`.
@@ -221,20 +303,20 @@ def _key(
         for name, value in sorted(estimator.get_params().items())
         if name.rpartition("__")[2] != "verbose"
     }
-    described = {"class": type(estimator).__name__, "parameters": parameters, "features": samples[0].names}
-    if samples[0].fill:
-        described["fill"] = dict(samples[0].fill)
+    described = {"class": type(estimator).__name__, "parameters": parameters, "features": events.names}
+    if events.fill:
+        described["fill"] = dict(events.fill)
     digest = hashlib.blake2b(json.dumps(described).encode(), digest_size=16)
-    labels = np.repeat([0, 1], [len(sample) for sample in samples])
-    features, weights = ([getattr(sample, name) for sample in samples] for name in ("features", "weights"))
-    varied = [array for one in variations if one is not None for array in one.values()]
-    for array in (*features, *weights, *varied, labels):
-        digest.update(np.ascontiguousarray(array).data)
+    for content in events.contents():
+        digest.update(content)
     return digest.hexdigest()
 
 
 def _notes(
-    method: str, files: list[SampleFiles], tables: list[Table], samples: list[WeightedSample]
+    method: str,
+    files: list[SampleFiles],
+    tables: list[Table],
+    samples: Sequence[WeightedSample | StoredSample],
 ) -> FitNotes:
     """Return what `apply_files` and `evaluate_files` want to know of the fit."""
     roles = {
@@ -267,10 +349,23 @@ def _kind(table: Table, name: str) -> str:
     return "float" if column is None or column.kind == "jagged" else column.kind
 
 
-def _interrupted(directory: FitDirectory) -> FitInterrupted:
-    if directory.has_state:
-        return FitInterrupted(
-            f"Interrupted; the state after the last epoch is in {str(directory.partial)!r}.",
-            advice="Repeat the command with `resume=True` to continue.",
-        )
-    return FitInterrupted("Interrupted before the first epoch was complete; nothing was kept.")
+@contextmanager
+def _told_what_is_kept(directory: FitDirectory, ranks: Ranks) -> Iterator[None]:
+    """Let an interruption, or the end of another process, say what is kept of the fit."""
+    advice = "Repeat the command with `resume=True` to continue."
+    where = f"the state after the last epoch is in {str(directory.partial)!r}."
+    try:
+        yield
+    except LostRankError as error:
+        if not directory.has_state:
+            raise
+        msg = f"{error.message} What is known is kept: {where}"
+        raise LostRankError(msg, advice=advice) from error
+    except (KeyboardInterrupt, SystemExit) as error:
+        # A batch system ends one process in silence, and torchrun, for the sake of one, all others.
+        if isinstance(error, SystemExit) and ranks.size == 1:
+            raise
+        if not directory.has_state:
+            where, advice = "nothing was kept, as the first epoch was not complete.", ""
+        msg = f"Interrupted; {where}"
+        raise FitInterrupted(msg, advice=advice) from None

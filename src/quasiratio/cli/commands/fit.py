@@ -67,6 +67,10 @@ def fit(
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
+    cache: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Store of events on disk, for samples beyond memory; used again."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -187,6 +191,7 @@ def fit(
         "weights": split_list(weights),
         "selection": selection,
         "tree": tree,
+        "cache": cache,
         "method": method,
         "loss": loss,
         "tune": tune,
@@ -229,20 +234,23 @@ def fit(
 
         typer.echo(configuration_text(partial_configuration(path, given)), nl=False)
         return
-    configuration = fit_configuration(path, given)
 
-    from quasiratio.workflows import fit_files  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.training.ranks import joined_ranks  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.workflows import fit_files  # noqa: PLC0415
 
-    printer = Printer(as_json=as_json, quiet=quiet)
-    fitted = fit_files(
-        **configuration.workflow_arguments(),
-        **configuration.estimator_parameters(),
-        allow_large=allow_large,
-        resume=resume,
-        overwrite=force,
-        say=printer.line,
-        quiet=printer.quiet,
-    )
+    with joined_ranks() as ranks, ranks.one_voice():
+        with ranks.agreed():
+            configuration = fit_configuration(path, given)
+        printer = Printer(as_json=as_json and ranks.is_first, quiet=quiet or not ranks.is_first)
+        fitted = fit_files(
+            **configuration.workflow_arguments(),
+            **configuration.estimator_parameters(),
+            allow_large=allow_large,
+            resume=resume,
+            overwrite=force,
+            say=printer.line,
+            quiet=printer.quiet,
+        )
     printer.result(fitted.as_dict())
     for line in _lines(fitted):
         printer.line(line)

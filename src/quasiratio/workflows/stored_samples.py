@@ -1,0 +1,95 @@
+"""Samples beyond memory: whether a fit needs a store of events on disk, and where it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from quasiratio.atomic_files import scratch_directory
+from quasiratio.estimators.predictor import RatioPredictor
+from quasiratio.estimators.stored_fit import require_streaming
+from quasiratio.io import EventStore, Feature, Table, create_store
+from quasiratio.machine import available_memory
+from quasiratio.outputs import create_output_directory
+from quasiratio.workflows.sample_files import SampleFiles
+
+__all__ = ["LARGEST_SHARE", "bytes_in_memory", "store_for_fit"]
+
+LARGEST_SHARE = 0.5
+"""Of the memory that is available; samples that would need more are converted to a store."""
+_COPIES = 6
+"""Of the features in memory, at most: as read, joined, training events, scaled, in the order of the batches, in between."""
+_BYTES_OF_EVENT, _BYTES_OF_MEMBER = 80, 16
+
+
+def bytes_in_memory(n_events: int, n_features: int, n_members: int = 1) -> int:
+    """Estimate what a fit of events in memory needs.
+
+    Example:
+        >>> bytes_in_memory(40_000_000, 16) / 1e9
+        19.2
+    """
+    return n_events * (4 * _COPIES * n_features + _BYTES_OF_EVENT + _BYTES_OF_MEMBER * n_members)
+
+
+@contextmanager
+def store_for_fit(
+    cache: str | os.PathLike[str] | None,
+    estimator: RatioPredictor,
+    files: Sequence[SampleFiles],
+    tables: Sequence[Table],
+    features: Sequence[Feature],
+    *,
+    beside: Path,
+    say: Callable[[str], None],
+    quiet: bool,
+) -> Iterator[EventStore | None]:
+    """Yield the store of events that a fit reads, or `None` where its samples belong into memory.
+
+    Args:
+        cache: Directory of a store to keep; without one there is a store where the samples would need more than half of
+            the memory that is available, and it is removed at the end.
+        estimator: What will be fitted.
+        files: Both samples.
+        tables: Their tables.
+        features: The features.
+        beside: Where a store that is removed again may be.
+        say: Called with lines for people.
+        quiet: Show no progress of the conversion.
+    """
+
+    def converted(path: str | os.PathLike[str]) -> EventStore:
+        reference, target = files
+        return create_store(
+            path,
+            tables[0],
+            tables[1],
+            features=features,
+            reference_weight=reference.weight,
+            target_weight=target.weight,
+            selection=reference.selection,
+            say=say,
+            quiet=quiet,
+        )
+
+    if cache is not None:
+        require_streaming(estimator, "the cache")
+        yield converted(cache)
+        return
+    n_events = sum(table.n_events for table in tables)
+    needed = bytes_in_memory(n_events, len(features), getattr(estimator, "n_members", 1))
+    available = available_memory()
+    if available is None or needed <= LARGEST_SHARE * available:
+        yield None
+        return
+    text = f"{n_events} events would need about {needed / 1e9:.3g} GB of the {available / 1e9:.3g} GB that are available"
+    if not getattr(estimator, "trains_from_store", False):
+        say(f"{text}, and {type(estimator).__name__} cannot train from disk")
+        yield None
+        return
+    say(f"{text}: they are trained from a store on disk, which is removed afterwards")
+    create_output_directory(beside)
+    with scratch_directory(beside) as directory:
+        yield converted(directory / "store")
