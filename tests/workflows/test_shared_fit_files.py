@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.in_ranks import in_ranks
 
 import quasiratio as qr
 from quasiratio.errors import LostRankError, QuasiratioError
@@ -18,7 +19,6 @@ from quasiratio.io import open_table
 from quasiratio.io.table_part import table_part
 from quasiratio.training import Ranks
 from quasiratio.workflows import fit_files
-from tests.in_ranks import in_ranks
 
 QUICK: dict[str, Any] = {
     "weight": "w", "max_steps": 60, "batch_size": 256, "hidden_layers": (8, 8), "random_state": 4,

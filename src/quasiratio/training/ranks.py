@@ -13,6 +13,7 @@ import datetime as dt
 import io
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -192,10 +193,9 @@ class Ranks:
         try:
             yield
         except RuntimeError as error:
-            reason = " ".join(str(error).split())[:160]
             msg = (
-                f"Process {self.rank} of {self.size} lost the others: one of them has ended or cannot be reached ({reason}). "
-                "Look at what it said last."
+                f"Process {self.rank} of {self.size} lost the others: one of them has ended or cannot be reached "
+                f"({_reason(error)}). Look at what it said last."
             )
             raise LostRankError(msg) from error
 
@@ -232,10 +232,9 @@ def joined_ranks() -> Iterator[Ranks]:
     try:
         dist.init_process_group("cpu:gloo,cuda:nccl" if has_cuda else "gloo", timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:160]
         msg = (
-            f"Process {os.environ['RANK']} of {os.environ['WORLD_SIZE']} could not join the others ({reason}). Check that all "
-            "were started and can reach each other; GLOO_SOCKET_IFNAME names the network interface."
+            f"Process {os.environ['RANK']} of {os.environ['WORLD_SIZE']} could not join the others ({_reason(error)}). Check "
+            "that all were started and can reach each other; GLOO_SOCKET_IFNAME names the network interface."
         )
         raise LostRankError(msg) from error
     try:
@@ -243,6 +242,12 @@ def joined_ranks() -> Iterator[Ranks]:
     finally:
         with suppress(RuntimeError):  # the others may have gone
             dist.destroy_process_group()
+
+
+def _reason(error: Exception) -> str:
+    """Return the first sentence of an error of PyTorch, without the place in its source that it begins with."""
+    text = re.sub(r"^\[\S+\]\s*", "", " ".join(str(error).split()))
+    return text.partition(". ")[0][:160]
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
