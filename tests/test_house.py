@@ -14,6 +14,7 @@ import quasiratio
 from quasiratio.registry import ESTIMATORS
 
 SOURCE = Path(quasiratio.__file__).parent
+ROOT = Path(__file__).parents[1]
 LARGEST_FILE = 400
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 LIBRARY = [path for path in MODULES if "cli" not in path.relative_to(SOURCE).parts]
@@ -236,12 +237,43 @@ def test_the_fast_tests_of_the_makefile_exist() -> None:
     assert len(line.split()) > 5
 
 
-def test_files_that_the_architecture_names_exist() -> None:
-    root = Path(__file__).parents[1]
-    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", (root / "ARCHITECTURE.md").read_text(encoding="utf-8")))
-    places = (SOURCE, root, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
-    assert len(named) > 40
-    assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+MAP = ROOT / "ARCHITECTURE.md"
+LONGEST_MAP = 20_000
+"""Characters; its first three sections are read in five minutes, at 200 words in each."""
+
+
+@pytest.mark.parametrize("page", [MAP, ROOT / "docs" / "decisions.md"], ids=lambda path: path.name)
+def test_files_and_folders_that_the_map_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|md|toml|yml))`", text))
+    named |= set(re.findall(r"`((?:\w+/)+)`", text))
+    places = (SOURCE, ROOT, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
+    written_by_us = {"model.json"}
+    missing = {name for name in named if not any((place / name).exists() for place in places)}
+    assert len(named) > 10
+    assert missing - written_by_us == set()
+
+
+OF_OTHERS_OR_PLANNED = {"inference", "setprofile"}
+
+
+def test_names_that_the_map_uses_exist() -> None:
+    """Words in backticks that look like ours, `CamelCase` or `with_underscores`, stand somewhere in the code."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in MODULES)
+    words = set(re.findall(r"\w+", code))
+    named = re.findall(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`", MAP.read_text(encoding="utf-8"))
+    ours = {part for name in named if not name.endswith((".py", ".md")) for part in name.split(".")}
+    assert len(ours) > 60
+    assert {name for name in ours if name not in words} <= OF_OTHERS_OR_PLANNED
+
+
+def test_the_map_is_short() -> None:
+    text = MAP.read_text(encoding="utf-8")
+    top = text[: text.index("## The path of a mined event")]
+    assert len(top.split()) < 1000
+    assert len(text) < LONGEST_MAP
+    stations = re.findall(r"^(\d+)\. ", top, re.MULTILINE)
+    assert [int(number) for number in stations] == list(range(1, 13))
 
 
 MOVES = {"os.replace", "os.rename", "os.renames", "shutil.move"}
