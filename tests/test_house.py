@@ -323,3 +323,63 @@ def test_the_patterns_of_what_stands_once_find_it() -> None:
     assert re.search(size, "return w.sum() ** 2 / np.square(w).sum()")
     assert re.search(size, "after.sum_of_weights**2 / squares")
     assert re.search(provenance, "from importlib.metadata import PackageNotFoundError, version")
+
+
+def side_channels(code: str) -> list[str]:
+    """Return the places that leave something private on an object for a later call, or look for it."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            is_own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+            if is_private(node.attr) and (not is_own or isinstance(node.ctx, ast.Del)):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {"getattr", "hasattr", "setattr", "delattr"}
+            and isinstance(node.args[1], ast.Constant)
+            and is_private(str(node.args[1].value))
+        ):
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+MADE_BY_ITS_CLASS = {"studies/engine/store.py"}
+"""A class method that makes an object fills it."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_is_left_on_an_object_for_a_later_call(path: Path) -> None:
+    assert name_of(path) in MADE_BY_ITS_CLASS or side_channels(path.read_text(encoding="utf-8")) == []
+
+
+def test_side_channels_are_found() -> None:
+    assert side_channels("result._start = 1")
+    assert side_channels("del result._start")
+    assert side_channels("start = getattr(self, '_start', None)")
+    assert not side_channels("self._start = 1; other.scale_ = 2")
+
+
+def counts_from_warnings(code: str) -> list[str]:
+    """Return the places that read a number out of a warning, by an attribute or from its text."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Attribute)
+        and (node.attr.startswith("n_") or node.attr in {"count", "fraction", "args"})
+        and ast.unparse(node.value).endswith(("warning", "warning.message", "caught"))
+    ]
+
+
+def test_no_warning_carries_a_count() -> None:
+    """What is counted is returned, as `RatioPrediction.n_nonpositive` is."""
+    assert counts_from_warnings("total += warning.message.n_nonpositive")
+    found = {name_of(path): counts_from_warnings(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {name for name, places in found.items() if places} == set()
+    from quasiratio import errors
+
+    fields = {
+        name: set(vars(kind("text"))) - {"message", "advice"}
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.QuasiratioWarning)
+    }
+    assert {name: extra for name, extra in fields.items() if extra} == {}
