@@ -14,10 +14,11 @@ security policy forbids everything else. Strings of users are text everywhere.
 from quasiratio.report.chapters import evaluation_report
 from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
-from quasiratio.report.content import Facts, Link, Picture, Report, Section, Table, Text, write_report
+from quasiratio.report.content import Facts, Link, Picture, Report, Section, Table, Text
 from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.report.omnibus import OmnibusTest, omnibus_test
 from quasiratio.report.origins import EvaluatedModel, SampleSource
+from quasiratio.report.writing import write_report
 
 __all__ = [
     "ClosureQuality",
