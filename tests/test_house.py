@@ -14,6 +14,7 @@ import quasiratio
 from quasiratio.registry import ESTIMATORS
 
 SOURCE = Path(quasiratio.__file__).parent
+ROOT = Path(__file__).parents[1]
 LARGEST_FILE = 400
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 LIBRARY = [path for path in MODULES if "cli" not in path.relative_to(SOURCE).parts]
@@ -236,12 +237,43 @@ def test_the_fast_tests_of_the_makefile_exist() -> None:
     assert len(line.split()) > 5
 
 
-def test_files_that_the_architecture_names_exist() -> None:
-    root = Path(__file__).parents[1]
-    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", (root / "ARCHITECTURE.md").read_text(encoding="utf-8")))
-    places = (SOURCE, root, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
-    assert len(named) > 40
-    assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+MAP = ROOT / "ARCHITECTURE.md"
+LONGEST_MAP = 20_000
+"""Characters; its first three sections are read in five minutes, at 200 words in each."""
+
+
+@pytest.mark.parametrize("page", [MAP, ROOT / "docs" / "decisions.md"], ids=lambda path: path.name)
+def test_files_and_folders_that_the_map_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|md|toml|yml))`", text))
+    named |= set(re.findall(r"`((?:\w+/)+)`", text))
+    places = (SOURCE, ROOT, SOURCE.parent, *(path for path in SOURCE.iterdir() if path.is_dir()))
+    written_by_us = {"model.json"}
+    missing = {name for name in named if not any((place / name).exists() for place in places)}
+    assert len(named) > 10
+    assert missing - written_by_us == set()
+
+
+OF_OTHERS_OR_PLANNED = {"inference", "setprofile"}
+
+
+def test_names_that_the_map_uses_exist() -> None:
+    """Words in backticks that look like ours, `CamelCase` or `with_underscores`, stand somewhere in the code."""
+    code = "\n".join(path.read_text(encoding="utf-8") for path in MODULES)
+    words = set(re.findall(r"\w+", code))
+    named = re.findall(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`", MAP.read_text(encoding="utf-8"))
+    ours = {part for name in named if not name.endswith((".py", ".md")) for part in name.split(".")}
+    assert len(ours) > 60
+    assert {name for name in ours if name not in words} <= OF_OTHERS_OR_PLANNED
+
+
+def test_the_map_is_short() -> None:
+    text = MAP.read_text(encoding="utf-8")
+    top = text[: text.index("## The path of a mined event")]
+    assert len(top.split()) < 1000
+    assert len(text) < LONGEST_MAP
+    stations = re.findall(r"^(\d+)\. ", top, re.MULTILINE)
+    assert [int(number) for number in stations] == list(range(1, 13))
 
 
 MOVES = {"os.replace", "os.rename", "os.renames", "shutil.move"}
@@ -291,3 +323,63 @@ def test_the_patterns_of_what_stands_once_find_it() -> None:
     assert re.search(size, "return w.sum() ** 2 / np.square(w).sum()")
     assert re.search(size, "after.sum_of_weights**2 / squares")
     assert re.search(provenance, "from importlib.metadata import PackageNotFoundError, version")
+
+
+def side_channels(code: str) -> list[str]:
+    """Return the places that leave something private on an object for a later call, or look for it."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            is_own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+            if is_private(node.attr) and (not is_own or isinstance(node.ctx, ast.Del)):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+        elif (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) in {"getattr", "hasattr", "setattr", "delattr"}
+            and isinstance(node.args[1], ast.Constant)
+            and is_private(str(node.args[1].value))
+        ):
+            found.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+MADE_BY_ITS_CLASS = {"studies/engine/store.py"}
+"""A class method that makes an object fills it."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_is_left_on_an_object_for_a_later_call(path: Path) -> None:
+    assert name_of(path) in MADE_BY_ITS_CLASS or side_channels(path.read_text(encoding="utf-8")) == []
+
+
+def test_side_channels_are_found() -> None:
+    assert side_channels("result._start = 1")
+    assert side_channels("del result._start")
+    assert side_channels("start = getattr(self, '_start', None)")
+    assert not side_channels("self._start = 1; other.scale_ = 2")
+
+
+def counts_from_warnings(code: str) -> list[str]:
+    """Return the places that read a number out of a warning, by an attribute or from its text."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Attribute)
+        and (node.attr.startswith("n_") or node.attr in {"count", "fraction", "args"})
+        and ast.unparse(node.value).endswith(("warning", "warning.message", "caught"))
+    ]
+
+
+def test_no_warning_carries_a_count() -> None:
+    """What is counted is returned, as `RatioPrediction.n_nonpositive` is."""
+    assert counts_from_warnings("total += warning.message.n_nonpositive")
+    found = {name_of(path): counts_from_warnings(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert {name for name, places in found.items() if places} == set()
+    from quasiratio import errors
+
+    fields = {
+        name: set(vars(kind("text"))) - {"message", "advice"}
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.QuasiratioWarning)
+    }
+    assert {name: extra for name, extra in fields.items() if extra} == {}

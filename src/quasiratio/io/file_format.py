@@ -1,11 +1,14 @@
 """What a file format offers: a reader, a writer, and what may be chosen for it.
 
 A format is one file in `io/formats` with a `FileFormat`, and a line in `FORMATS` of `quasiratio.registry`. Which suffixes
-there are, where a tree may be named and which compressions are known is read from there, by everything.
+there are, where a tree may be named and which compressions are known is read from there, by everything. A library that is
+missing (`require_extra`) and whatever it raises about a file (`reading`) become one sentence here, for all formats.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from quasiratio.errors import InvalidInputError, MissingExtraError, QuasiratioError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.elements import is_awkward
 
@@ -26,6 +30,8 @@ __all__ = [
     "TableSink",
     "column_of",
     "is_utf8",
+    "reading",
+    "require_extra",
 ]
 
 Chunk = dict[str, Any]
@@ -196,3 +202,51 @@ def is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def require_extra(module: str, *, extra: str, purpose: str) -> Any:  # noqa: ANN401 - a module
+    """Import an optional dependency, or say which extra installs it.
+
+    Example:
+        >>> require_extra("uproot", extra="root", purpose="to read ROOT files").__name__
+        'uproot'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        msg = (
+            f"Got a request {purpose}, which needs the package {module!r} that cannot be imported ({error}). "
+            f"Install it with: pip install 'quasiratio[{extra}]'"
+        )
+        raise MissingExtraError(msg) from error
+
+
+@contextlib.contextmanager
+def reading(path: str, file_format: str) -> Iterator[None]:
+    """Translate errors while a file is read: truncated and foreign files raise nearly anything.
+
+    Example:
+        >>> with reading("events.npz", "NPZ"):
+        ...     raise EOFError("no data left")
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got 'events.npz', which cannot be read as NPZ (no data left); ...
+    """
+    try:
+        yield
+    except QuasiratioError:
+        raise
+    except ImportError as error:  # a codec that was not needed until now
+        msg = f"Got {path!r}, which needs a package that is missing: {' '.join(str(error).split())}"
+        raise MissingExtraError(msg) from error
+    except PermissionError as error:
+        msg = f"Got {path!r}, which may not be read ({error.strerror}); expected a readable file. Check its mode."
+        raise InvalidInputError(msg) from error
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        reason = lines[0].strip().rstrip(".:;,")[:120] if lines else type(error).__name__
+        msg = (
+            f"Got {path!r}, which cannot be read as {file_format} ({reason}); expected a complete {file_format} "
+            "file. It may be truncated, damaged or of another format: copy or write it again."
+        )
+        raise InvalidInputError(msg) from error

@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError, LargeFileError
 from quasiratio.io.column import Column, kind_of_dtype
-from quasiratio.io.damage import reading
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8
+from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8, reading
 
 __all__ = ["NPZ", "NpzFile", "NpzSink", "open_npz_file"]
 

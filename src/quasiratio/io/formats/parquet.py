@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
-from quasiratio.io.damage import reading
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.extras import require_extra
-from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8
+from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8, reading, require_extra
 
 __all__ = ["PARQUET", "ParquetSink", "ParquetTable", "open_parquet_file"]
 

@@ -15,9 +15,7 @@ import numpy as np
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
-from quasiratio.io.damage import reading
-from quasiratio.io.extras import require_extra
-from quasiratio.io.file_format import Chunk, Location, TableFile, column_of
+from quasiratio.io.file_format import Chunk, Location, TableFile, column_of, reading, require_extra
 
 __all__ = ["COUNTER", "METADATA_NAME", "RootNtuple", "RootTree", "open_root_file"]
 
