@@ -11,7 +11,7 @@ from quasiratio.training.settings import TrainingSettings
 from quasiratio.training.shared_training import SharedTraining
 from quasiratio.training.stored_pool import StoredPool, StoredTraining
 from quasiratio.training.trainer import TrainedNetworks, train
-from quasiratio.training.training_source import TrainingSource
+from quasiratio.training.event_source import TrainingSource
 
 __all__ = [
     "Batch",
