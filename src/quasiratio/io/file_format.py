@@ -15,6 +15,7 @@ import numpy as np
 
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.elements import is_awkward
+from quasiratio.io.remote import FilePath
 
 __all__ = [
     "Chunk",
@@ -38,7 +39,7 @@ _OBJECT = np.dtype(object)
 
 @dataclass(frozen=True)
 class Location:
-    """One existing file, and what was said about reading it.
+    """One file, and what was said about reading it.
 
     Attributes:
         path: The file.
@@ -50,7 +51,7 @@ class Location:
         '.npz'
     """
 
-    path: Path
+    path: FilePath
     tree: str | None = None
     allow_large: bool = False
 
@@ -58,6 +59,12 @@ class Location:
     def suffix(self) -> str:
         """The suffix in lower case, which says the format."""
         return self.path.suffix.lower()
+
+    @property
+    def text(self) -> str:
+        """What names the file and its tree from everywhere: an absolute path, or an address."""
+        path = self.path.absolute() if isinstance(self.path, Path) else self.path
+        return f"{path}:{self.tree}" if self.tree is not None else str(path)
 
 
 class NewFile(NamedTuple):
@@ -72,7 +79,7 @@ class TableFile(Protocol):
     """One file, opened far enough to know its columns. It holds no open handle between reads."""
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FilePath:
         """The file."""
         ...
 

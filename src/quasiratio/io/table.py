@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from quasiratio.io.column import Column, Pick, require_numbers, split_element
 from quasiratio.io.elements import picked
 from quasiratio.io.file_format import Chunk, TableFile
 from quasiratio.io.locations import Spec, locate, named_twice
+from quasiratio.io.remote import FilePath
 from quasiratio.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def open_table(spec: Spec, *, tree: str | None = None, allow_large: bool = False
 
     Args:
         spec: A path to a `.root`, `.parquet` or `.npz` file, `file.root:tree`, a glob such as
-            `"data/*.root:events"`, or a list of those. Several files are one long table, and must have the
+            `"data/*.root:events"`, an address such as `"https://host/events.root"`, a file with a list of those
+            (`"@files.txt"`, one per line, relative to the directory of the list), or a list of those. Several files are one long table, and must have the
             same columns of the same types.
         tree: The tree of ROOT files whose path names none; needed where a file has several. A cycle may
             follow, as in `"events;1"`; without one the newest is meant.
@@ -233,7 +234,7 @@ def read_metadata(spec: Spec) -> dict[str, Any]:
 
 def _require_distinct(files: list[TableFile]) -> None:
     """Raise where one tree was named twice: once by its name and once not, with its cycle and without."""
-    seen: dict[tuple[Path, str], set[str]] = {}
+    seen: dict[tuple[FilePath, str], set[str]] = {}
     for file in files:
         tree, _, cycle = file.source.removeprefix(f"{file.path}:").partition(";")
         cycles = seen.setdefault((file.path.resolve(), tree), set())

@@ -5,6 +5,7 @@ What to use when:
 - `inspect_files`: what samples are like, and which method suits them, before anything is trained.
 - `fit_files`: the ratio of two samples, as a model in a directory; an interrupted fit can go on.
 - `apply_files`: copy a file of any length with the ratio and the new weight of every event.
+- `apply_each_file`: the same for many files, one output for each, by many processes or machines; it can go on after a kill.
 - `evaluate_files`: does the reweighted reference look like the target? A report with figures and numbers.
 - `positive_files`: copy a file with positive weights that have the same expectations.
 - `inspect_eft_files`, `fit_eft_files`, `evaluate_eft_files`, `apply_eft_files`: one sample with weights at several parameter
@@ -15,7 +16,9 @@ Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, and p
 expressions of columns. Each returns a frozen result. Files that are there are kept unless `overwrite=True`.
 """
 
-from quasiratio.workflows.apply_files import AppliedFiles, apply_files
+from quasiratio.workflows.apply_each import AppliedEach, apply_each_file
+from quasiratio.workflows.apply_files import apply_files
+from quasiratio.workflows.apply_result import AppliedFiles
 from quasiratio.workflows.demo_files import DemoFiles, demo_files
 from quasiratio.workflows.eft_closure import EftClosure
 from quasiratio.workflows.eft_evaluation import AppliedEft, EvaluatedEft, apply_eft_files, evaluate_eft_files
@@ -28,6 +31,7 @@ from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
 from quasiratio.workflows.positive_files import PositiveFiles, positive_files
 
 __all__ = [
+    "AppliedEach",
     "AppliedEft",
     "AppliedFiles",
     "DemoFiles",
@@ -42,6 +46,7 @@ __all__ = [
     "InspectedEft",
     "InspectedFiles",
     "PositiveFiles",
+    "apply_each_file",
     "apply_eft_files",
     "apply_files",
     "demo_files",
