@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from quasiratio.io.locations import Spec
 from quasiratio.io.table import Table, open_table
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.tasks import WorkerPool, ordered_results
 from quasiratio.wording import shortened
 
 __all__ = ["read_sample"]
@@ -36,10 +39,12 @@ def read_sample(
     selection: str | Expression | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    pool: WorkerPool | None = None,
 ) -> WeightedSample:
     """Read features and signed weights of all (selected) events.
 
-    Memory is that of the sample and one chunk; the file is never held as a whole.
+    Memory is that of the sample and one chunk; the file is never held as a whole. Where a pool reads several files at
+    once, add the parts that wait for their turn.
 
     Args:
         spec: What `open_table` takes, or a table.
@@ -51,6 +56,8 @@ def read_sample(
         selection: A condition such as `"pt > 30 and abs(eta) < 2.5"`; all events when left out.
         tree: The tree of ROOT files whose path names none.
         allow_large: As for `open_table`.
+        pool: Who reads the files, such as `quasiratio.tasks.local_workers` yields; this process when left out. The sample
+            is the same, bit by bit.
 
     Example:
         >>> import tempfile, numpy as np
@@ -71,17 +78,57 @@ def read_sample(
     else:
         chosen = parse_features(features, [table])
     require_named_weight(table, weight)
+    plan = _Plan(table, tuple(chosen), weighting, condition)
     for dtype in (np.float32, np.float64):
         sample = _Filling(table, chosen, weighting, np.dtype(dtype))
-        columns = [name for feature in chosen for name in feature.columns]
-        if weighting is not None:
-            columns += weighting.names
-        for chunk in table.chunks(columns, selection=condition, may_miss=sample.may_miss):
-            if not sample.append(chunk):
-                break
-        else:
+        if plan.fill(sample, pool):
             break
     return sample.finished(condition)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is read of a table, and in which chunks: the same for one process and for many."""
+
+    table: Table
+    features: tuple[Feature, ...]
+    weight: Expression | None
+    selection: Expression | None
+    chunk_events: int | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        columns = [name for feature in self.features for name in feature.columns]
+        return [*columns, *(self.weight.names if self.weight is not None else ())]
+
+    def fill(self, sample: _Filling, pool: WorkerPool | None = None) -> bool:
+        """Read all events into a sample; false where they need more than its precision."""
+        if pool is None or pool.in_process or len(self.table.files) == 1:
+            chunks = self.table.chunks(
+                self.columns,
+                chunk_events=self.chunk_events,
+                selection=self.selection,
+                may_miss=sample.may_miss,
+            )
+            return all(sample.append(chunk) for chunk in chunks)
+        tested = self.selection.names if self.selection is not None else ()
+        chunk_events = self.table.chunk_events([*self.columns, *tested])
+        plans = [replace(self, table=part, chunk_events=chunk_events) for part in self.table.parts()]
+        dtype = sample.features.dtype
+        parts = ordered_results(pool, _read_part, [(plan, dtype) for plan in plans])
+        with contextlib.closing(parts):
+            return all(part is not None and sample.take(*part) for part in parts)
+
+
+def _read_part(
+    arguments: tuple[_Plan, np.dtype[Any]],
+) -> tuple[FeatureMatrix, npt.NDArray[np.float64]] | None:
+    """Read one file in a worker, or return nothing where it needs more than this precision."""
+    plan, dtype = arguments
+    sample = _Filling(plan.table, list(plan.features), plan.weight, dtype)
+    if not plan.fill(sample):
+        return None
+    return sample.features[: sample.n_filled], sample.weights[: sample.n_filled]
 
 
 class _Filling:
@@ -122,6 +169,14 @@ class _Filling:
         weights = self.weights[self.n_filled : self.n_filled + n_events]
         weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
         self.n_filled += n_events
+        self._count_bad(block, weights)
+        return True
+
+    def take(self, block: FeatureMatrix, weights: npt.NDArray[np.float64]) -> bool:
+        """Take the events of a file that another process has read."""
+        here = slice(self.n_filled, self.n_filled + len(block))
+        self.features[here], self.weights[here] = block, weights
+        self.n_filled += len(block)
         self._count_bad(block, weights)
         return True
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -70,6 +71,22 @@ class Table:
         """A short name for messages: the file, or the first one and how many follow."""
         more = len(self.files) - 1
         return self.files[0].source + (f" and {more} more" if more else "")
+
+    def parts(self) -> list[Table]:
+        """Return a table for each file, which other processes can read wherever they were started.
+
+        Example:
+            >>> import tempfile, numpy as np
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     for i in range(2):
+            ...         np.savez(f"{directory}/part{i}.npz", pt=[30.0, 50.0])
+            ...     [part.n_events for part in open_table(f"{directory}/part*.npz").parts()]
+            [2, 2]
+        """
+        return [Table((_absolute(file),)) for file in self.files]
+
+    def __reduce__(self) -> tuple[type[Table], tuple[tuple[TableFile, ...]]]:
+        return Table, (self.files,)  # the columns follow from the files
 
     def numeric_columns(self) -> list[str]:
         """Names of the columns with one number (or boolean) per event."""
@@ -152,6 +169,14 @@ class Table:
 
     def _names(self, names: Sequence[str] | None) -> list[str]:
         return list(self.columns) if names is None else list(dict.fromkeys(names))
+
+
+def _absolute(file: TableFile) -> TableFile:
+    """Return a reader whose path does not depend on the current directory."""
+    reader: Any = file
+    if isinstance(file.path, Path) and is_dataclass(reader):
+        reader = replace(reader, path=file.path.absolute())
+    return cast(TableFile, reader)
 
 
 def _require_element(

@@ -28,6 +28,7 @@ class WorkerPool:
         description: For messages.
         sees_store: Whether workers can write to the store themselves.
         subscribe: Where they cannot: calls a function with each message on a topic.
+        in_process: Whether the work is done in this process, one call after the other.
     """
 
     make_executor: Callable[[], Executor]
@@ -35,6 +36,7 @@ class WorkerPool:
     description: str
     sees_store: bool = True
     subscribe: Callable[[str, Callable[[Any], None]], None] | None = None
+    in_process: bool = False
 
 
 def chosen_workers(
@@ -73,7 +75,7 @@ def own_process() -> Iterator[WorkerPool]:
         ...     pool.make_executor().submit(abs, -3).result()
         3
     """
-    yield WorkerPool(_OwnProcess, lambda: 1, "this process")
+    yield WorkerPool(_OwnProcess, lambda: 1, "this process", in_process=True)
 
 
 class _OwnProcess(Executor):

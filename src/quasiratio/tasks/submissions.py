@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -112,7 +112,7 @@ class WorkerDiedError(QuasiratioError, RuntimeError):
 
 def ordered_results(
     pool: WorkerPool, function: Callable[[Argument], Value], arguments: Sequence[Argument]
-) -> Iterator[Value]:
+) -> Generator[Value, None, None]:
     """Yield what a function returns for each argument, in their order, as many at work as there are workers.
 
     At most two results per worker wait for their turn. What the function raises is raised here.

@@ -63,13 +63,13 @@ def merged_chunks(
         "chunk_events": chunk_events,
         "plugins": list(plugins),
     }
-    arguments = [{**common, "file": file} for file in table.files]
-    results = ordered_results(pool, predicted_columns, arguments)
-    for file, predicted in zip(table.files, results, strict=True):
+    parts = table.parts()
+    results = ordered_results(pool, predicted_columns, [{**common, "table": part} for part in parts])
+    for part, predicted in zip(parts, results, strict=True):
         stream.counts.merge(EventCounts.of_document(predicted.counts))
         say_again(predicted.warnings)
         start = 0
-        for chunk in Table((file,)).chunks(selection=condition, chunk_events=chunk_events):
+        for chunk in part.chunks(selection=condition, chunk_events=chunk_events):
             stop = start + len(next(iter(chunk.values())))
             yield chunk | {name: values[start:stop] for name, values in predicted.columns.items()}
             start = stop
@@ -82,7 +82,7 @@ def predicted_columns(arguments: Mapping[str, Any]) -> Predicted:
     if not isinstance(loaded, LoadedModel):
         loaded = loaded_once(loaded, arguments["digest"])
     application = Application(**arguments["application"])
-    table = Table((arguments["file"],))
+    table: Table = arguments["table"]
     stream = application.stream(loaded, table)
     parts: dict[str, list[npt.NDArray[np.float64]]] = {name: [np.empty(0)] for name in stream.new_columns}
     with warnings.catch_warnings(record=True) as caught:

@@ -189,7 +189,7 @@ class FileTasks:
         with self._store() as store:
             known = set(store.states())
         for task in tasks:
-            if os.path.lexists(task.output) and self._key(task) not in known and not _is_ours(task.output):
+            if os.path.lexists(task.output) and self.key(task) not in known and not _is_ours(task.output):
                 msg = f"Got the output {str(task.output)!r}, which exists and is of no earlier run; expected a new file."
                 raise InvalidInputError(msg, advice="Choose another `output_dir`, or add `overwrite=True`.")
 
@@ -199,6 +199,7 @@ class FileTasks:
         tasks: Sequence[FileTask],
         pool: WorkerPool,
         *,
+        own: Mapping[str, Mapping[str, Any]] | None = None,
         show: ShowTasks | None = None,
     ) -> Outcome:
         """Do what is not done, and return the rows and failures of these files alone.
@@ -207,13 +208,16 @@ class FileTasks:
             compute: Writes one output, and yields one row named after it (`arguments["output"]`).
             tasks: What to do.
             pool: Who does it.
+            own: What a task gets besides the arguments of all, by its key.
             show: Called with files done and in all.
         """
         for parent in {task.output.parent for task in tasks}:
             create_output_directory(parent)
         with self._store() as store:
-            outcome = run_tasks(compute, [self._task(task) for task in tasks], store, pool, show=show)
-        wanted = {self._key(task) for task in tasks}
+            outcome = run_tasks(
+                compute, [self._task(task, own or {}) for task in tasks], store, pool, show=show
+            )
+        wanted = {self.key(task) for task in tasks}
         rows = [row for row in outcome.rows if row.key in wanted]
         return Outcome(rows, outcome.failures, len(tasks), outcome.seconds, outcome.sources)
 
@@ -221,18 +225,19 @@ class FileTasks:
         create_output_directory(self.directory)
         return ResultStore(self.store_path, self.command, self.settings, Provenance.here())
 
-    def _key(self, task: FileTask) -> str:
+    def key(self, task: FileTask) -> str:
+        """Name of a task: that of its output in the directory."""
         return task.output.relative_to(self.directory).as_posix()
 
-    def _task(self, task: FileTask) -> Task:
-        key = self._key(task)
+    def _task(self, task: FileTask, own: Mapping[str, Mapping[str, Any]]) -> Task:
+        key = self.key(task)
         place = {
             "key": key,
             "source": task.location.text,
             "output": str(task.output.absolute()),
             "allow_large": task.location.allow_large,
         }
-        return Task(key, {**self.arguments, **place}, rows=[key])
+        return Task(key, {**self.arguments, **own.get(key, {}), **place}, rows=[key])
 
     def forget_changed(self, tasks: Sequence[FileTask]) -> int:
         """Forget what was done with an input that has changed since, or whose output is gone; count what remains done."""
@@ -240,13 +245,13 @@ class FileTasks:
         with self._store() as store:
             known = {row.key: row.values for row in store.rows()}
             for task in tasks:
-                done = known.get(self._key(task))
+                done = known.get(self.key(task))
                 if done is None:
                     continue
                 if done.get("source") == task.location.text and _is_same(done, task):
                     n_done += 1
                 else:
-                    store.forget(self._key(task))
+                    store.forget(self.key(task))
         return n_done
 
 

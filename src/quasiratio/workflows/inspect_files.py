@@ -8,6 +8,7 @@ from typing import Any
 
 from quasiratio.io import Feature
 from quasiratio.metrics import Inspection, inspect_samples
+from quasiratio.tasks import chosen_workers
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
 __all__ = ["InspectedFiles", "inspect_files"]
@@ -52,6 +53,8 @@ def inspect_files(
     selection: str | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> InspectedFiles:
     """Describe one sample, or two and their overlap, and recommend a method, as `quasiratio inspect` does.
 
@@ -65,6 +68,8 @@ def inspect_files(
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
+        jobs: Processes of this machine that read, file by file; the numbers are the same.
+        scheduler: Address of a Dask scheduler instead.
 
     Example:
         >>> import tempfile
@@ -81,7 +86,7 @@ def inspect_files(
         samples.append(SampleFiles(target, target_weight or weight, selection, tree, allow_large))
     tables = [sample.open() for sample in samples]
     names = chosen_features(features, samples, tables)
-    result = inspect_samples(
-        *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
-    )
+    with chosen_workers(jobs, scheduler, default=1) as pool:
+        read = [sample.read(table, names, pool=pool) for sample, table in zip(samples, tables, strict=True)]
+    result = inspect_samples(*read)
     return InspectedFiles(tuple(tuple(table.sources) for table in tables), tuple(names), result)
