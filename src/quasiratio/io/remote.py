@@ -103,9 +103,11 @@ class RemotePath:
     def _sentences(self) -> Iterator[None]:
         try:
             yield
-        except FileNotFoundError as error:
+        except FileNotFoundError as error:  # fsspec raises it for a server that does not answer, too
+            cause = " ".join(str(error.__cause__ or "no such file").split())[:200]
             msg = (
-                f"Got {self.url!r}, but there is no such file on the server; expected one. Check the address."
+                f"Got {self.url!r}, which is not there, or whose server does not answer ({cause}); expected a file that "
+                "can be read. Check the address."
             )
             raise InvalidInputError(msg) from error
         except (OSError, ValueError) as error:

@@ -112,9 +112,13 @@ def kept_warnings(caught: Sequence[warnings.WarningMessage], known: Collection[s
 
 
 def say_again(kept: Iterable[Sequence[str]]) -> None:
-    """Warn here of what workers were warned of, once each."""
+    """Warn here of what workers were warned of: the first of each kind, and how many there were."""
+    texts: dict[str, list[str]] = {}
     for kind, text in dict.fromkeys((kind, text) for kind, text in kept):
-        warnings.warn(getattr(errors, kind, QuasiratioWarning)(text), stacklevel=3)
+        texts.setdefault(kind, []).append(text)
+    for kind, (text, *others) in texts.items():
+        more = f" There are {len(others)} more warnings of this kind." if others else ""
+        warnings.warn(getattr(errors, kind, QuasiratioWarning)(text + more), stacklevel=3)
 
 
 def exit_with_parent(n_threads: int) -> None:
