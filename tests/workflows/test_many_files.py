@@ -251,6 +251,41 @@ def test_killed_in_the_middle_and_resumed(made: Path, tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_cluster_that_loses_a_worker_writes_the_same(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    monkeypatch.chdir(made)  # workers get absolute paths
+    (tmp_path / "in").mkdir()
+    for number in range(10):
+        (tmp_path / "in" / f"f{number}.root").write_bytes((made / f"ref{number % 5}.root").read_bytes())
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        pid = next(iter(cluster.workers.values())).pid
+        killed_at: list[float] = []
+
+        def kill_once(done: float, _total: float) -> None:
+            if done >= 2 and not killed_at:
+                killed_at.append(done)
+                os.kill(pid, signal.SIGKILL)
+
+        done = apply_each_file(
+            "model", f"{tmp_path}/in/*.root", tmp_path / "out", weight="w",
+            scheduler=cluster.scheduler_address, progress=kill_once,
+        )  # fmt: skip
+    assert killed_at
+    assert killed_at[0] < 10
+    assert done.is_complete
+    assert len(done.outputs) == 10
+    apply_each_file(made / "model", f"{made}/ref*.root", tmp_path / "alone", weight="w")
+    for number in range(10):
+        alone = tmp_path / "alone" / f"ref{number % 5}_reweighted.root"
+        assert same(tmp_path / "out" / f"f{number}_reweighted.root", alone)
+
+
 def test_a_scheduler_that_does_not_answer(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
