@@ -23,6 +23,7 @@ NAMES = (
     "throughput",
     "read_root",
     "apply_stream",
+    "many_files",
     "onnx_agreement",
     "weight_variance_speed",
     "gg_hh_speed",

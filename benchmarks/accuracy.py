@@ -25,8 +25,8 @@ from benchmarks.toy import PUBLISHED_SIZES, ToyData, toy_data
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.losses import Pare
 from quasiratio.studies.engine.runner import STORE_NAME
-from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.output.study_files import RESULTS_NAME
+from quasiratio.tasks.store import ResultStore
 
 Rows = Iterator[tuple[str, np.ndarray, dict[str, object]]]
 

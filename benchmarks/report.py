@@ -261,6 +261,29 @@ def files() -> str:
     return _table(["what", "ratio of times"], body)
 
 
+def many_files() -> str:
+    body = [
+        [
+            f"{row['files']} of {row['events']:,} events, {row['members']} members",
+            f"{row['one_job_seconds']:.0f} s",
+            f"{row['speedup']:.2f}",
+            f"{row['different_two_jobs']}",
+            f"{row['files_at_kill']}",
+            f"{row['different_dask']}",
+        ]
+        for row in read_rows("many_files")
+    ]
+    headings = [
+        "files",
+        "one job",
+        "two jobs, times faster",
+        "other values",
+        "done when a worker was killed",
+        "missing or other values",
+    ]
+    return _table(headings, body)
+
+
 def onnx_agreement() -> str:
     body = [
         [
@@ -373,6 +396,14 @@ SECTIONS = {
             "predicting the same events from memory and copying the same branches with uproot."
         ),
         files,
+    ),
+    "many_files": (
+        (
+            "### Many files\n\n`apply` with one output for each ROOT file, every process with one thread; times are of the "
+            "whole command, the start of Python included. The last two columns are of a Dask cluster of two worker processes, "
+            "one of which was killed in the middle."
+        ),
+        many_files,
     ),
     "onnx_agreement": (
         "## ONNX graphs against PyTorch\n\nA million events of the Signed toy, in onnxruntime.",

@@ -22,10 +22,10 @@ from typing import Any
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.registry import study_by_name
-from quasiratio.studies.engine.runner import STORE_NAME, Outcome
-from quasiratio.studies.engine.store import ResultStore
+from quasiratio.studies.engine.runner import STORE_NAME
 from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.study_files import write_study_files
+from quasiratio.tasks import Outcome, ResultStore
 
 _LEFT_OUT = {("weight-variance", "rosmm_r"): ("validation_loss",)}
 """Values that nothing is drawn or computed from, by study and model: curves are most of a row."""

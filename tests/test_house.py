@@ -343,7 +343,7 @@ def side_channels(code: str) -> list[str]:
     return found
 
 
-MADE_BY_ITS_CLASS = {"studies/engine/store.py"}
+MADE_BY_ITS_CLASS = {"tasks/store.py"}
 """A class method that makes an object fills it."""
 
 

@@ -22,8 +22,8 @@ from quasiratio.cli.configuration import fit_configuration
 from quasiratio.errors import QuasiratioError
 from quasiratio.model_files.document import json_checksum
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row
+from quasiratio.tasks.store import ResultStore
 from quasiratio.training import resumable
 from quasiratio.training.checkpoints import StageCheckpoint
 from quasiratio.workflows.fitted_model import load_ratio_model

@@ -84,9 +84,9 @@ CASES = {
     "unknown suffix": (opened("data.csv"), "suffix '.csv'", "Rename or convert"),
     "no suffix at all": (opened("."), "the directory", "Name a file in it"),
     "address": (
-        lambda _: open_table("root://eos//a.root:t"),
-        "the address 'root://eos//a.root'",
-        "Copy it first",
+        lambda _: open_table("eos://host//a.root:t"),
+        "the protocol 'eos', which fsspec does not know",
+        "https, s3, root or file",
     ),
     "null character": (lambda _: open_table("a\0.root"), "null character", "expected the path"),
     "empty list": (lambda _: open_table([]), "empty list of files", "at least one"),

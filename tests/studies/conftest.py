@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,5 +15,7 @@ collect_ignore = ["run_toy.py"]  # a program
 def importable_toy_study(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process and its children find `tests.studies.toy_study`."""
     monkeypatch.syspath_prepend(ROOT)
-    monkeypatch.setenv("PYTHONPATH", ROOT)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([ROOT, f"{ROOT}/src"])
+    )  # of this tree, wherever it is installed from
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

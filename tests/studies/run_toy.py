@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.studies import toy_study
 
-from quasiratio.studies.engine.executors import local_workers
 from quasiratio.studies.engine.runner import run_study
+from quasiratio.tasks.executors import local_workers
 
 if __name__ == "__main__":
     with local_workers(1) as pool:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.studies.engine import executors
-from quasiratio.studies.engine.executors import dask_workers, local_workers
 from quasiratio.studies.engine.runner import run_study
+from quasiratio.tasks import executors
+from quasiratio.tasks.executors import dask_workers, local_workers
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [

@@ -18,8 +18,8 @@ import pytest
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row
+from quasiratio.tasks.store import ResultStore
 
 HERE = Path(__file__).parent
 
@@ -81,7 +81,7 @@ def test_a_failed_task_is_tried_again_by_the_next_run_only(tmp_path: Path) -> No
     ("settings", "study", "match"),
     [
         ({"seeds": 2}, "toy", "seeds = 1 there and 2 now"),
-        ({"seeds": 1}, "another", "of the study 'toy'; expected one of 'another'"),
+        ({"seeds": 1}, "another", "of 'toy'; expected one of 'another'"),
     ],
 )
 def test_a_store_of_something_else_is_refused(tmp_path: Path, settings, study, match) -> None:

@@ -10,12 +10,12 @@ import pytest
 from benchmarks.study_rows import load_rows, save_rows, show_rows
 
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.executors import local_workers
 from quasiratio.studies.engine.runner import STORE_NAME, run_study
-from quasiratio.studies.engine.store import ResultStore
 from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.study_files import RESULTS_NAME, write_study_files
 from quasiratio.studies.weight_variance import STUDY, tasks
+from quasiratio.tasks.executors import local_workers
+from quasiratio.tasks.store import ResultStore
 
 OTHER = Provenance({"python": "3.0", "torch": "1.0"}, "an-older-commit", "elsewhere")
 

@@ -21,16 +21,22 @@ from quasiratio.registry import LOSSES as REGISTERED_LOSSES
 __all__ = [
     "ACTIVATIONS",
     "DEFAULT_METHOD",
+    "INCOMPLETE",
     "LOSSES",
     "METHODS",
     "AllowLarge",
     "Features",
+    "Jobs",
     "Json",
     "Labels",
+    "NamePattern",
     "NamedOnce",
+    "OutputDir",
     "Plugins",
     "Quiet",
     "ReferenceWeight",
+    "Resume",
+    "Scheduler",
     "Selection",
     "TargetWeight",
     "Tree",
@@ -39,6 +45,7 @@ __all__ = [
     "choices",
     "listed",
     "named",
+    "one_place",
     "require_unused",
     "split_files",
     "split_list",
@@ -49,6 +56,8 @@ METHODS, LOSSES, ACTIVATIONS = (
     for registry in (ESTIMATORS, REGISTERED_LOSSES, REGISTERED_ACTIVATIONS)
 )
 """Our own of the registries, for texts of help; those of others are found when they are named."""
+INCOMPLETE = 1
+"""Exit code where some tasks of a study, or some of many files, failed and the rest is done."""
 _NAMED = "quasiratio.cli.options.named"
 
 Features = Annotated[
@@ -100,6 +109,30 @@ Plugins = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+
+
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", metavar="N", help="Work file by file with N local processes.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Dask scheduler instead, such as tcp://node1:8786."),
+]
+OutputDir = Annotated[
+    str | None,
+    typer.Option(
+        "--output-dir", metavar="DIR", help="Directory with one new file for each IN, instead of OUT."
+    ),
+]
+NamePattern = Annotated[
+    str | None,
+    typer.Option(
+        "--name-pattern",
+        metavar="PATTERN",
+        help="Names in DIR, out of {stem}, {suffix}, {parent} and {number}.",
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with what an earlier run has left in DIR.")]
 
 
 class NamedOnce(TyperCommand):
@@ -182,6 +215,23 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return [part.strip() for part in parts if part.strip()]
+
+
+def one_place(context: typer.Context, output: str | None, output_dir: str | None) -> None:
+    """Raise unless one output was named, for all events or for each file, with options that belong to it."""
+    if (output is None) == (output_dir is None):
+        given = "both -o and --output-dir" if output is not None else "neither -o nor --output-dir"
+        msg = f"Got {given}; expected one of them: a file for all events, or a directory with a file for each input."
+        raise InvalidInputError(msg)
+    if output is not None:
+        for name in ("resume", "name_pattern"):
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                msg = (
+                    f"Got {named(context, name)} with -o, which writes one file, whole or not at all; expected it with "
+                    "--output-dir. Leave it out, or choose a directory."
+                )
+                raise InvalidInputError(msg)
 
 
 def require_unused(context: typer.Context, names: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import typer
 
@@ -24,7 +24,16 @@ from quasiratio.cli.options import named
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.wording import plain_json
 
-__all__ = ["Printer", "advised", "in_options", "printable", "repeat_command", "seen_line", "warning_lines"]
+__all__ = [
+    "Printer",
+    "advised",
+    "in_options",
+    "print_missing",
+    "printable",
+    "repeat_command",
+    "seen_line",
+    "warning_lines",
+]
 
 _WIDEST = 100
 _ARGUMENT = re.compile(r"`(\w+)(?:=([^`]+))?`")
@@ -169,6 +178,30 @@ def seen_line(share: float, what: str = "events") -> str | None:
         f"About {share:.0%} of the {what} took part in the training of this model, and share their fluctuations with "
         "its ratio. For ratios from models that have not seen the event: 'quasiratio fit --folds 5'."
     )
+
+
+class _ManyFiles(Protocol):
+    @property
+    def failures(self) -> Mapping[str, str]: ...
+    @property
+    def empty(self) -> Sequence[str]: ...
+    @property
+    def outputs(self) -> Sequence[object]: ...
+
+
+def print_missing(printer: Printer, done: _ManyFiles) -> None:
+    """Name the files that have no output: those without events, and on standard error those that failed."""
+    if done.empty:
+        more = f" and {len(done.empty) - 1} more" if len(done.empty) > 1 else ""
+        printer.line(f"Without events, and so without an output: {done.empty[0]}{more}")
+    for source, sentence in done.failures.items():
+        typer.echo(printable(f"Failed: {source}: {in_options(sentence)}"), err=True)
+    if done.failures:
+        n_files = len(done.outputs) + len(done.empty) + len(done.failures)
+        typer.echo(
+            f"{len(done.failures)} of {n_files} files failed; mend or leave them out, and go on with --resume.",
+            err=True,
+        )
 
 
 @contextmanager

@@ -211,7 +211,8 @@ def _codec(suffix: str, compression: str | None) -> Compression | None:
 
 def _require_other_file(target: Path, table: Table) -> None:
     for file in table.files:
-        if target.exists() and file.path.exists() and target.samefile(file.path):
+        path = file.path if isinstance(file.path, Path) else None  # outputs are local
+        if path is not None and target.exists() and path.exists() and target.samefile(path):
             msg = f"Got {str(target)!r} as output and as input; expected different files. Choose another output."
             raise InvalidInputError(msg)
 

@@ -1,14 +1,13 @@
 """What a file format offers: a reader, a writer, and what may be chosen for it.
 
 A format is one file in `io/formats` with a `FileFormat`, and a line in `FORMATS` of `quasiratio.registry`. Which suffixes
-there are, where a tree may be named and which compressions are known is read from there, by everything. A library that is
-missing (`require_extra`) and whatever it raises about a file (`reading`) become one sentence here, for all formats.
+there are, where a tree may be named and which compressions are known is read from there, by everything. Whatever a
+library raises about a file becomes one sentence here (`reading`), for all formats.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from quasiratio.errors import InvalidInputError, MissingExtraError, QuasiratioError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.elements import is_awkward
+from quasiratio.io.remote import FilePath
 
 __all__ = [
     "Chunk",
@@ -31,7 +31,6 @@ __all__ = [
     "column_of",
     "is_utf8",
     "reading",
-    "require_extra",
 ]
 
 Chunk = dict[str, Any]
@@ -44,7 +43,7 @@ _OBJECT = np.dtype(object)
 
 @dataclass(frozen=True)
 class Location:
-    """One existing file, and what was said about reading it.
+    """One file, and what was said about reading it.
 
     Attributes:
         path: The file.
@@ -56,7 +55,7 @@ class Location:
         '.npz'
     """
 
-    path: Path
+    path: FilePath
     tree: str | None = None
     allow_large: bool = False
 
@@ -64,6 +63,12 @@ class Location:
     def suffix(self) -> str:
         """The suffix in lower case, which says the format."""
         return self.path.suffix.lower()
+
+    @property
+    def text(self) -> str:
+        """What names the file and its tree from everywhere: an absolute path, or an address."""
+        path = self.path.absolute() if isinstance(self.path, Path) else self.path
+        return f"{path}:{self.tree}" if self.tree is not None else str(path)
 
 
 class NewFile(NamedTuple):
@@ -78,7 +83,7 @@ class TableFile(Protocol):
     """One file, opened far enough to know its columns. It holds no open handle between reads."""
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FilePath:
         """The file."""
         ...
 
@@ -202,23 +207,6 @@ def is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def require_extra(module: str, *, extra: str, purpose: str) -> Any:  # noqa: ANN401 - a module
-    """Import an optional dependency, or say which extra installs it.
-
-    Example:
-        >>> require_extra("uproot", extra="root", purpose="to read ROOT files").__name__
-        'uproot'
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        msg = (
-            f"Got a request {purpose}, which needs the package {module!r} that cannot be imported ({error}). "
-            f"Install it with: pip install 'quasiratio[{extra}]'"
-        )
-        raise MissingExtraError(msg) from error
 
 
 @contextlib.contextmanager

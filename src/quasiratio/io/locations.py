@@ -1,4 +1,8 @@
-"""From what the user writes (`file.root:tree`, a glob, a list of them) to the files that are meant."""
+"""From what the user writes to the files that are meant: `file.root:tree`, a glob, an address, `@files.txt`, several of them.
+
+A list `@files.txt` has one entry per line, blank lines and lines that begin with `#` apart. Its paths are relative to the
+directory of the list, wherever the command is started. A list names files, no further lists.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,11 @@ from pathlib import Path
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.file_format import Location
+from quasiratio.io.remote import FilePath, RemotePath, is_address, local_path
 from quasiratio.registry import FORMATS
 from quasiratio.wording import shortened
+
+_LIST_SUFFIXES = (".txt", ".list", ".lst")
 
 __all__ = ["Spec", "locate", "named_twice", "suffix_of"]
 
@@ -42,34 +49,83 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
         >>> suffix_of("Events.PARQUET")
         '.parquet'
     """
-    suffix = Path(path).suffix.lower()
+    suffix = (path.suffix if isinstance(path, RemotePath) else Path(path).suffix).lower()
     if suffix not in FORMATS:
-        msg = f"Got {os.fspath(path)!r} with the suffix {suffix!r}; expected {FORMATS.suffix_names()}. Rename or convert the file."
+        is_list = suffix in _LIST_SUFFIXES
+        what = "Write '@' before the name of a list of files" if is_list else "Rename or convert the file"
+        msg = (
+            f"Got {os.fspath(path)!r} with the suffix {suffix!r}; expected {FORMATS.suffix_names()}. {what}."
+        )
         raise InvalidInputError(msg)
     return suffix
 
 
 def _expand(text: str, tree: str | None, *, allow_large: bool) -> list[Location]:
-    """Return the files of one entry: itself if it exists, else those that match it as a pattern."""
+    """Return the files of one entry: itself if it exists, those of a list, else those that match it as a pattern."""
     if "\0" in text:
         msg = f"Got the file name {text!r} with a null character; expected the path of a file."
         raise InvalidInputError(msg)
-    path, named_tree = (text, None) if _exists(text) else FORMATS.split_tree(text)
-    if "://" in path:
-        msg = f"Got the address {path!r}; expected a local file. Copy it first, for instance with xrdcp or curl."
-        raise InvalidInputError(msg)
+    if text.startswith("@") and not _exists(text):
+        return [
+            location
+            for entry in _entries(Path(os.path.expanduser(text[1:])))  # noqa: PTH111 - `~` stands in a text
+            for location in _expand(entry, tree, allow_large=allow_large)
+        ]
+    path, named_tree = (text, None) if _exists(text) else FORMATS.split_tree(local_path(text))
+    if is_address(path):
+        return [
+            _chosen(match, named_tree, tree, allow_large=allow_large) for match in _remote(RemotePath(path))
+        ]
     path = os.path.expanduser(path)  # noqa: PTH111 - the rest is not a path yet, but a pattern
     if _exists(path):
         matches = [path]
     elif glob.has_magic(path):
         matches = sorted(match for match in glob.glob(path, recursive=True) if Path(match).is_file())  # noqa: PTH207
         if not matches:
-            msg = f"Got the pattern {path!r}, which matches no file; expected at least one. Check the directory."
-            raise InvalidInputError(msg)
+            raise _matches_nothing(path)
     else:
         msg = f"Got {shortened(path, longest=300)!r}, but there is no such file; expected a {FORMATS.suffix_names()} file. Check the path."
         raise InvalidInputError(msg)
     return [_checked(match, named_tree, tree, allow_large=allow_large) for match in matches]
+
+
+def _remote(path: RemotePath) -> list[RemotePath]:
+    matches = path.matches()
+    if not matches:
+        raise _matches_nothing(str(path))
+    return matches
+
+
+def _matches_nothing(pattern: str) -> InvalidInputError:
+    msg = f"Got the pattern {pattern!r}, which matches no file; expected at least one. Check the directory."
+    return InvalidInputError(msg)
+
+
+def _entries(path: Path) -> list[str]:
+    """Return what a list of files names, relative paths as they are seen from here."""
+    shown = f"@{path}"
+    if not os.path.isfile(path):  # noqa: PTH113 - false, not an error; a pipe would wait for a writer
+        what = "is no regular file" if _exists(str(path)) else "does not exist"
+        msg = f"Got the list {shown!r}, but {str(path)!r} {what}; expected a text file with one path per line. Check the path."
+        raise InvalidInputError(msg)
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        msg = f"Got the list {shown!r}, which cannot be read as text ({error}); expected one path per line."
+        raise InvalidInputError(msg) from error
+    entries = [line for line in lines if line and not line.startswith("#")]
+    if not entries:
+        msg = f"Got the list {shown!r}, which names no file; expected one path per line."
+        raise InvalidInputError(msg)
+    for entry in entries:
+        if entry.startswith("@"):
+            msg = (
+                f"Got the list {shown!r}, which names the list {shortened(entry)!r}; expected files. Write the files "
+                "of both into one list, or give both."
+            )
+            raise InvalidInputError(msg)
+    own = os.path.expanduser
+    return [entry if "://" in entry else os.path.join(path.parent, own(entry)) for entry in entries]  # noqa: PTH118
 
 
 def _exists(path: str) -> bool:
@@ -80,19 +136,23 @@ def _checked(path: str, named_tree: str | None, tree: str | None, *, allow_large
     if Path(path).is_dir():
         msg = f"Got the directory {path!r}; expected a {FORMATS.suffix_names()} file. Name a file in it, or a pattern such as '*.root'."
         raise InvalidInputError(msg)
-    suffix = suffix_of(path)
+    suffix_of(path)
     if not Path(path).is_file():  # opening a pipe would wait for somebody to write into it
         msg = f"Got {path!r}, which is no regular file but a pipe, socket or device; expected a {FORMATS.suffix_names()} file. Copy it."
         raise InvalidInputError(msg)
+    return _chosen(Path(path), named_tree, tree, allow_large=allow_large)
+
+
+def _chosen(path: FilePath, named_tree: str | None, tree: str | None, *, allow_large: bool) -> Location:
     if named_tree == "":
-        msg = f"Got {path + ':'!r} without a tree after the colon; expected '{path}:tree', or no colon."
+        msg = f"Got {str(path) + ':'!r} without a tree after the colon; expected '{path}:tree', or no colon."
         raise InvalidInputError(msg)
     chosen = named_tree if named_tree is not None else tree
-    return Location(Path(path), chosen if FORMATS[suffix].has_trees else None, allow_large)
+    return Location(path, chosen if FORMATS[suffix_of(path)].has_trees else None, allow_large)
 
 
 def _require_distinct(locations: list[Location]) -> None:
-    seen: set[tuple[Path, str | None]] = set()
+    seen: set[tuple[FilePath, str | None]] = set()
     for location in locations:
         key = (location.path.resolve(), location.tree)
         if key in seen:
@@ -100,7 +160,7 @@ def _require_distinct(locations: list[Location]) -> None:
         seen.add(key)
 
 
-def named_twice(path: Path) -> InvalidInputError:
+def named_twice(path: FilePath) -> InvalidInputError:
     """Return the error about events that would be read twice."""
     return InvalidInputError(
         f"Got the file {str(path)!r} twice; expected each once. Its events would count double."

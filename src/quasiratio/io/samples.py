@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,6 +30,7 @@ from quasiratio.io.locations import Spec
 from quasiratio.io.table import Table, open_table
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.tasks import WorkerPool, ordered_results
 from quasiratio.wording import shortened
 
 __all__ = ["NeedsDouble", "SampleReading", "read_sample"]
@@ -41,10 +44,12 @@ def read_sample(
     selection: str | Expression | None = None,
     tree: str | None = None,
     allow_large: bool = False,
+    pool: WorkerPool | None = None,
 ) -> WeightedSample:
     """Read features and signed weights of all (selected) events.
 
-    Memory is that of the sample and one chunk; the file is never held as a whole.
+    Memory is that of the sample and one chunk; the file is never held as a whole. Where a pool reads several files at
+    once, add the parts that wait for their turn.
 
     Args:
         spec: What `open_table` takes, or a table.
@@ -56,6 +61,8 @@ def read_sample(
         selection: A condition such as `"pt > 30 and abs(eta) < 2.5"`; all events when left out.
         tree: The tree of ROOT files whose path names none.
         allow_large: As for `open_table`.
+        pool: Who reads the files, such as `quasiratio.tasks.local_workers` yields; this process when left out. The sample
+            is the same, bit by bit.
 
     Example:
         >>> import tempfile, numpy as np
@@ -67,9 +74,9 @@ def read_sample(
     table = spec if isinstance(spec, Table) else open_table(spec, tree=tree, allow_large=allow_large)
     reading = SampleReading(table, features=features, weight=weight, selection=selection)
     try:
-        return _collected(reading, np.dtype(np.float32))
+        return _collected(reading, np.dtype(np.float32), pool)
     except NeedsDouble:
-        return _collected(reading, np.dtype(np.float64))
+        return _collected(reading, np.dtype(np.float64), pool)
 
 
 class NeedsDouble(Exception):
@@ -144,19 +151,33 @@ class SampleReading:
         """What stands for missing values, by feature."""
         return {feature.name: feature.fill for feature in self.features if feature.fill is not None}
 
-    def chunks(self, dtype: np.dtype[Any]) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+    def chunks(
+        self, dtype: np.dtype[Any], pool: WorkerPool | None = None
+    ) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
         """Read the selected events from the first on; `require_usable` then says what was wrong with them.
 
         Args:
             dtype: Of the features: float32 or float64.
+            pool: Who reads the files, each as a whole; this process when left out.
 
         Raises:
             NeedsDouble: float32 is not enough.
         """
         self._start()
-        columns = [name for feature in self.features for name in feature.columns]
-        columns += self.weight.names if self.weight else ()
-        for chunk in self.table.chunks(columns, selection=self.selection, may_miss=self._may_miss):
+        is_alone = pool is None or pool.in_process or len(self.table.files) == 1
+        for block, weights in self.blocks(dtype) if is_alone else self._files(dtype, pool):
+            self.n_read += len(weights)
+            self._count(block, weights)
+            yield block, weights
+
+    def blocks(
+        self, dtype: np.dtype[Any], chunk_events: int | None = None
+    ) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+        """Read the selected events without counting what is wrong with them."""
+        chunks = self.table.chunks(
+            self._columns, chunk_events=chunk_events, selection=self.selection, may_miss=self._may_miss
+        )
+        for chunk in chunks:
             n_events = len(next(iter(chunk.values())))
             block = np.empty((n_events, len(self.features)), dtype)
             with np.errstate(over="ignore"):  # beyond float32 becomes infinite, and is counted as such
@@ -167,11 +188,32 @@ class SampleReading:
                     block[:, index] = values
             weights = np.empty(n_events)
             weights[...] = 1.0 if self.weight is None else self.weight.evaluate(chunk, n_events)
-            self._count(block, weights)
             yield block, weights
 
+    @property
+    def _columns(self) -> list[str]:
+        columns = [name for feature in self.features for name in feature.columns]
+        return [*columns, *(self.weight.names if self.weight else ())]
+
+    def _files(
+        self, dtype: np.dtype[Any], pool: WorkerPool | None
+    ) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+        """Let others read the files, in the chunks in which this process would read them."""
+        tested = self.selection.names if self.selection is not None else ()
+        chunk_events = self.table.chunk_events([*self._columns, *tested])
+        plans = []
+        for part in self.table.parts():
+            reading = copy.copy(self)
+            reading.table = part
+            plans.append((reading, dtype, chunk_events))
+        found = ordered_results(pool, _read_file, plans)
+        with contextlib.closing(found):
+            for blocks in found:
+                if isinstance(blocks, str):
+                    raise NeedsDouble(blocks)
+                yield from blocks
+
     def _count(self, block: FeatureMatrix, weights: FloatArray) -> None:
-        self.n_read += len(weights)
         is_finite = np.isfinite(block)
         if not is_finite.all():
             self._n_bad += np.sum(~is_finite, axis=0)
@@ -196,7 +238,20 @@ class SampleReading:
         require_usable_scale(np.array([self._largest]), source)
 
 
-def _collected(reading: SampleReading, dtype: np.dtype[Any]) -> WeightedSample:
+def _read_file(
+    plan: tuple[SampleReading, np.dtype[Any], int],
+) -> list[tuple[FeatureMatrix, FloatArray]] | str:
+    """Read one file in a worker; the name of a feature instead, where that needs more than this precision."""
+    reading, dtype, chunk_events = plan
+    try:
+        return list(reading.blocks(dtype, chunk_events))
+    except NeedsDouble as needs:
+        return needs.feature
+
+
+def _collected(
+    reading: SampleReading, dtype: np.dtype[Any], pool: WorkerPool | None = None
+) -> WeightedSample:
     """Read all events into one array. Memory that was reserved and not used is given back at the end."""
     table, n_features = reading.table, len(reading.features)
     try:
@@ -208,7 +263,7 @@ def _collected(reading: SampleReading, dtype: np.dtype[Any]) -> WeightedSample:
             f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
         )
         raise InvalidInputError(msg) from error
-    for block, chunk_weights in reading.chunks(dtype):
+    for block, chunk_weights in reading.chunks(dtype, pool):
         place = slice(reading.n_read - len(block), reading.n_read)
         features[place], weights[place] = block, chunk_weights
     reading.require_usable()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from quasiratio.io.column import Column, Pick, require_numbers, split_element
 from quasiratio.io.elements import picked
 from quasiratio.io.file_format import Chunk, TableFile
 from quasiratio.io.locations import Spec, locate, named_twice
+from quasiratio.io.remote import FilePath
 from quasiratio.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -70,6 +71,22 @@ class Table:
         """A short name for messages: the file, or the first one and how many follow."""
         more = len(self.files) - 1
         return self.files[0].source + (f" and {more} more" if more else "")
+
+    def parts(self) -> list[Table]:
+        """Return a table for each file, which other processes can read wherever they were started.
+
+        Example:
+            >>> import tempfile, numpy as np
+            >>> with tempfile.TemporaryDirectory() as directory:
+            ...     for i in range(2):
+            ...         np.savez(f"{directory}/part{i}.npz", pt=[30.0, 50.0])
+            ...     [part.n_events for part in open_table(f"{directory}/part*.npz").parts()]
+            [2, 2]
+        """
+        return [Table((_absolute(file),)) for file in self.files]
+
+    def __reduce__(self) -> tuple[type[Table], tuple[tuple[TableFile, ...]]]:
+        return Table, (self.files,)  # the columns follow from the files
 
     def numeric_columns(self) -> list[str]:
         """Names of the columns with one number (or boolean) per event."""
@@ -154,6 +171,14 @@ class Table:
         return list(self.columns) if names is None else list(dict.fromkeys(names))
 
 
+def _absolute(file: TableFile) -> TableFile:
+    """Return a reader whose path does not depend on the current directory."""
+    reader: Any = file
+    if isinstance(file.path, Path) and is_dataclass(reader):
+        reader = replace(reader, path=file.path.absolute())
+    return cast(TableFile, reader)
+
+
 def _require_element(
     chunk: Chunk, name: str, column: str, pick: Pick, source: str, may_miss: Collection[str]
 ) -> object:
@@ -192,7 +217,8 @@ def open_table(spec: Spec, *, tree: str | None = None, allow_large: bool = False
 
     Args:
         spec: A path to a `.root`, `.parquet` or `.npz` file, `file.root:tree`, a glob such as
-            `"data/*.root:events"`, or a list of those. Several files are one long table, and must have the
+            `"data/*.root:events"`, an address such as `"https://host/events.root"`, a file with a list of those
+            (`"@files.txt"`, one per line, relative to the directory of the list), or a list of those. Several files are one long table, and must have the
             same columns of the same types.
         tree: The tree of ROOT files whose path names none; needed where a file has several. A cycle may
             follow, as in `"events;1"`; without one the newest is meant.
@@ -233,7 +259,7 @@ def read_metadata(spec: Spec) -> dict[str, Any]:
 
 def _require_distinct(files: list[TableFile]) -> None:
     """Raise where one tree was named twice: once by its name and once not, with its cycle and without."""
-    seen: dict[tuple[Path, str], set[str]] = {}
+    seen: dict[tuple[FilePath, str], set[str]] = {}
     for file in files:
         tree, _, cycle = file.source.removeprefix(f"{file.path}:").partition(";")
         cycles = seen.setdefault((file.path.resolve(), tree), set())

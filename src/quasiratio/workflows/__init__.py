@@ -5,17 +5,21 @@ What to use when:
 - `inspect_files`: what samples are like, and which method suits them, before anything is trained.
 - `fit_files`: the ratio of two samples, as a model in a directory; an interrupted fit can go on.
 - `apply_files`: copy a file of any length with the ratio and the new weight of every event.
+- `apply_each_file`: the same for many files, one output for each, by many processes or machines; it can go on after a kill.
 - `evaluate_files`: does the reweighted reference look like the target? A report with figures and numbers.
-- `positive_files`: copy a file with positive weights that have the same expectations.
+- `positive_files`, `positive_each_file`: copy a file, or each of many, with positive weights that have the same
+  expectations.
 - `inspect_eft_files`, `fit_eft_files`, `evaluate_eft_files`, `apply_eft_files`: one sample with weights at several parameter
   points.
 - `demo_files`: four methods on a pair of samples whose exact ratio is known.
 
-Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, and patterns; weights and selections are
+Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, patterns, addresses and `@files.txt`; weights and selections are
 expressions of columns. Each returns a frozen result. Files that are there are kept unless `overwrite=True`.
 """
 
-from quasiratio.workflows.apply_files import AppliedFiles, apply_files
+from quasiratio.workflows.apply_each import AppliedEach, apply_each_file
+from quasiratio.workflows.apply_files import apply_files
+from quasiratio.workflows.apply_result import AppliedFiles
 from quasiratio.workflows.demo_files import DemoFiles, demo_files
 from quasiratio.workflows.eft_closure import EftClosure
 from quasiratio.workflows.eft_evaluation import AppliedEft, EvaluatedEft, apply_eft_files, evaluate_eft_files
@@ -25,9 +29,11 @@ from quasiratio.workflows.eft_samples import EftSample, read_eft_sample
 from quasiratio.workflows.evaluate_files import EvaluatedFiles, evaluate_files
 from quasiratio.workflows.fit_files import FittedFiles, fit_files
 from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
+from quasiratio.workflows.positive_each import PositiveEach, positive_each_file
 from quasiratio.workflows.positive_files import PositiveFiles, positive_files
 
 __all__ = [
+    "AppliedEach",
     "AppliedEft",
     "AppliedFiles",
     "DemoFiles",
@@ -41,7 +47,9 @@ __all__ = [
     "FittedFiles",
     "InspectedEft",
     "InspectedFiles",
+    "PositiveEach",
     "PositiveFiles",
+    "apply_each_file",
     "apply_eft_files",
     "apply_files",
     "demo_files",
@@ -51,6 +59,7 @@ __all__ = [
     "fit_files",
     "inspect_eft_files",
     "inspect_files",
+    "positive_each_file",
     "positive_files",
     "read_eft_sample",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from quasiratio.io.formulas import split_name
 if TYPE_CHECKING:
     from quasiratio.report.closure_section import Drawing
 
-__all__ = ["DrawingOptions", "label_texts", "require_labelled"]
+__all__ = ["DrawingOptions", "figure_names", "label_texts", "require_labelled"]
 
 _UNIT = re.compile(r"(?P<label>.*\S)\s*\[(?P<unit>[^\[\]]+)\]\s*", re.DOTALL)
 _BINNING = re.compile(r"(?P<n>\d{1,5}):(?P<low>[^:]+):(?P<high>[^:]+)")
@@ -121,3 +122,34 @@ def _parsed(entry: str) -> tuple[str, int, float, float]:
         pass
     msg = f"Got the binning {entry!r}; expected a name, a number of bins and a range, such as 'mll=40:0:200'."
     raise InvalidInputError(msg)
+
+
+def figure_names(observables: Sequence[str]) -> list[str]:
+    """Return a name for the figure of each observable, from letters that every file system takes.
+
+    Example:
+        >>> figure_names(["p_T [GeV]", "\u0394\u03c6"])
+        ['closure-p_T_GeV', 'closure-Delta_phi']
+    """
+    names: list[str] = []
+    for observable in observables:
+        spelled = "".join(_spelled(character) for character in observable)
+        plain = re.sub(r"[^A-Za-z0-9.-]+", "_", spelled).strip("._-")[:60] or "observable"
+        name = f"closure-{plain}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def _spelled(character: str) -> str:
+    """Return a letter as it is, without its accents, or by its name where it is Greek."""
+    if character.isascii():
+        return character
+    for part in unicodedata.normalize("NFKD", character):
+        if part.isascii():
+            return part
+        greek = re.match(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(part, ""))
+        if greek is not None:
+            return f" {greek[2].lower() if greek[1] == 'SMALL' else greek[2].capitalize()} "
+    return " "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import re
-import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +30,9 @@ from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
 from quasiratio.report.evaluation import Evaluation, evaluate_model
 from quasiratio.report.origins import EvaluatedModel, SampleSource
 from quasiratio.sample import WeightedSample
+from quasiratio.tasks import WorkerPool, chosen_workers
 from quasiratio.wording import feature_line, plain_json, shortened
-from quasiratio.workflows.drawing_options import DrawingOptions, label_texts, require_labelled
+from quasiratio.workflows.drawing_options import DrawingOptions, figure_names, label_texts, require_labelled
 from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
 from quasiratio.workflows.sample_files import Files, SampleFiles
 
@@ -91,6 +92,8 @@ def evaluate_files(
     lower: str = "pull",
     overwrite: bool = False,
     command: str = "",
+    jobs: int | None = None,
+    scheduler: str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> EvaluatedFiles:
     """Compare the reweighted reference with the target, and write the report, as `quasiratio evaluate` does.
@@ -118,6 +121,8 @@ def evaluate_files(
         lower: What is drawn below the densities: `pull`, `difference` or `quotient`.
         overwrite: Write among files that are there already.
         command: The command that repeats the evaluation, for the report.
+        jobs: Processes of this machine that read, file by file; the numbers are the same.
+        scheduler: Address of a Dask scheduler instead.
         say: Called with lines for people: the features in use.
 
     Example:
@@ -158,10 +163,12 @@ def evaluate_files(
     given_labels = label_texts(label)
     drawing = DrawingOptions({**notes.labels, **given_labels}, log, lower, binning)
     given = _Given(loaded, files[0], files[1], observables, n_bins, command, drawing, tuple(given_labels))
-    return _evaluated_files(given, path)
+    return _evaluated_files(given, path, functools.partial(chosen_workers, jobs, scheduler, default=1))
 
 
-def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
+def _evaluated_files(
+    given: _Given, output: Path, workers: Callable[[], AbstractContextManager[WorkerPool]]
+) -> EvaluatedFiles:
     features = list(given.model.features)
     tables = [files.open() for files in (given.reference, given.target)]
     for table in tables:
@@ -171,10 +178,11 @@ def _evaluated_files(given: _Given, output: Path) -> EvaluatedFiles:
     names = [*features, *(feature.name for feature in more)]
     edges = given.drawing.edges(names)
     require_labelled(dict.fromkeys(given.labelled, ""), names)
-    reference, target = (
-        _read(files, table, given.model.inputs, more)
-        for files, table in zip((given.reference, given.target), tables, strict=True)
-    )
+    with workers() as pool:
+        reference, target = (
+            _read(files, table, given.model.inputs, more, pool)
+            for files, table in zip((given.reference, given.target), tables, strict=True)
+        )
     for role, sample in (("reference", reference), ("target", target)):
         sample.require_positive_sum(role)
     observables = {
@@ -232,11 +240,15 @@ def _distinct(observables: Sequence[Feature], inputs: Sequence[Feature]) -> list
 
 
 def _read(
-    files: SampleFiles, table: Table, inputs: Sequence[Feature], observables: Sequence[Feature]
+    files: SampleFiles,
+    table: Table,
+    inputs: Sequence[Feature],
+    observables: Sequence[Feature],
+    pool: WorkerPool,
 ) -> WeightedSample:
     """Read features and observables."""
     try:
-        return files.read(table, [*inputs, *observables])
+        return files.read(table, [*inputs, *observables], pool=pool)
     except InvalidInputError as error:
         for observable in observables:
             if f"in {observable.name!r} (" in str(error):
@@ -323,7 +335,9 @@ def _write(
             result, shown = results
             names = [entry.name for entry in result.closure.observables]
             pictures = closure_pictures(result.closure, given.drawing.drawings(names))
-            for name, picture in zip(_file_names(result.closure), pictures, strict=True):
+            for name, picture in zip(
+                figure_names([entry.name for entry in result.closure.observables]), pictures, strict=True
+            ):
                 save_figure(picture.figure, finished / name)
             report = evaluation_report(
                 shown,
@@ -364,29 +378,3 @@ def _sources(samples: Mapping[str, Mapping[str, Any]]) -> dict[str, SampleSource
         )
         for role, sample in samples.items()
     }
-
-
-def _file_names(result: ClosureResult) -> list[str]:
-    """Return a name for the figure of each observable, from letters that every file system takes."""
-    names: list[str] = []
-    for entry in result.observables:
-        spelled = "".join(_spelled(character) for character in entry.name)
-        plain = re.sub(r"[^A-Za-z0-9.-]+", "_", spelled).strip("._-")[:60] or "observable"
-        name = f"closure-{plain}"
-        while name in names:
-            name += "_"
-        names.append(name)
-    return names
-
-
-def _spelled(character: str) -> str:
-    """Return a letter as it is, without its accents, or by its name where it is Greek."""
-    if character.isascii():
-        return character
-    for part in unicodedata.normalize("NFKD", character):
-        if part.isascii():
-            return part
-        greek = re.match(r"GREEK (SMALL|CAPITAL) LETTER (?:FINAL )?(\w+)", unicodedata.name(part, ""))
-        if greek is not None:
-            return f" {greek[2].lower() if greek[1] == 'SMALL' else greek[2].capitalize()} "
-    return " "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,17 @@ from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, parse_expression
 from quasiratio.io.column import element_column
 
-__all__ = ["EFT_KEY", "NOTES_KEY", "FitNotes", "LoadedModel", "SampleNotes", "fit_notes", "load_ratio_model"]
+__all__ = [
+    "EFT_KEY",
+    "NOTES_KEY",
+    "FitNotes",
+    "LoadedModel",
+    "SampleNotes",
+    "fit_notes",
+    "load_ratio_model",
+    "loaded_once",
+    "model_digest",
+]
 
 NOTES_KEY = "fit"
 EFT_KEY = "eft"
@@ -165,3 +177,20 @@ def load_ratio_model(path: str | os.PathLike[str]) -> LoadedModel:
         )
         raise InvalidInputError(msg)
     return LoadedModel(Path(path), estimator, fit_notes(content.notes, str(path)), content.versions)
+
+
+def model_digest(path: str | os.PathLike[str]) -> str:
+    """Return the checksum of a model: its document holds those of the tensors."""
+    return hashlib.sha256((Path(path) / "model.json").read_bytes()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def loaded_once(path: str, digest: str) -> LoadedModel:
+    """Load a model once per process; one that is not what `model_digest` returned is refused."""
+    loaded = load_ratio_model(path)
+    if model_digest(path) != digest:
+        msg = (
+            f"Got the model {path!r}, which has changed since the work began; expected the same. Start again."
+        )
+        raise InvalidInputError(msg)
+    return loaded

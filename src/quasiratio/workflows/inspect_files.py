@@ -8,6 +8,7 @@ from typing import Any
 
 from quasiratio.io import Feature
 from quasiratio.metrics import Inspection, inspect_samples
+from quasiratio.tasks import chosen_workers
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
 __all__ = ["InspectedFiles", "inspect_files"]
@@ -53,6 +54,8 @@ def inspect_files(
     tree: str | None = None,
     allow_large: bool = False,
     say: Callable[[str], None] | None = None,
+    jobs: int | None = None,
+    scheduler: str | None = None,
 ) -> InspectedFiles:
     """Describe one sample, or two and their overlap, and recommend a method, as `quasiratio inspect` does.
 
@@ -67,6 +70,8 @@ def inspect_files(
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
         say: Called with a line for people: columns that were left out because they are named like weights.
+        jobs: Processes of this machine that read, file by file; the numbers are the same.
+        scheduler: Address of a Dask scheduler instead.
 
     Example:
         >>> import tempfile
@@ -83,7 +88,7 @@ def inspect_files(
         samples.append(SampleFiles(target, target_weight or weight, selection, tree, allow_large))
     tables = [sample.open() for sample in samples]
     names = chosen_features(features, samples, tables, say)
-    result = inspect_samples(
-        *(sample.read(table, names) for sample, table in zip(samples, tables, strict=True))
-    )
+    with chosen_workers(jobs, scheduler, default=1) as pool:
+        read = [sample.read(table, names, pool=pool) for sample, table in zip(samples, tables, strict=True)]
+    result = inspect_samples(*read)
     return InspectedFiles(tuple(tuple(table.sources) for table in tables), tuple(names), result)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.positive_report import PositiveReport
-from quasiratio.io import create_table, parse_expression, read_sample
+from quasiratio.io import Feature, Table, TableWriter, create_table, parse_expression
 from quasiratio.metrics import ClosureResult, closure
 from quasiratio.outputs import output_file
 from quasiratio.progress import ShowEvents
@@ -22,7 +23,7 @@ from quasiratio.sample import WeightedSample
 from quasiratio.wording import feature_line
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
-__all__ = ["PositiveFiles", "positive_files"]
+__all__ = ["NewWeights", "PositiveFiles", "PositiveRequest", "positive_files", "write_with_columns"]
 
 _N_BINS = 50
 
@@ -122,51 +123,132 @@ def positive_files(
         True
     """
     out = output_file(os.fspath(output), overwrite=overwrite)
-    reweighter = reweighter if reweighter is not None else PositiveReweighter(random_state=random_state)
-    usable_device(reweighter.device)  # names are looked at before files are read
+    asked = PositiveRequest(weight, features, selection, weight_name, members, resample, random_state)
     files_of_sample = SampleFiles(files, weight, selection, tree, allow_large)
-    table = files_of_sample.open()
-    chosen = chosen_features(features, [files_of_sample], [table], say)
+    reweighter = reweighter if reweighter is not None else PositiveReweighter(random_state=random_state)
+    table, chosen = asked.opened(files_of_sample, reweighter, say)
     if say is not None:
         say(feature_line(chosen))
-    if members and (resample or reweighter.n_members < 2):
-        msg = (
-            "Got a request for the weights of the members of "
-            + ("resampled events, which have none" if resample else "a single network")
-            + "; expected an ensemble and all events. Leave out the members, or "
-            + ("the resampling." if resample else "fit more of them.")
-        )
-        raise InvalidInputError(msg)
-    names = [weight_name]
-    if members:
-        names += [f"{weight_name}_std", *(f"{weight_name}_member_{k}" for k in range(reweighter.n_members))]
-    taken = [name for name in names if name in table.columns]
-    if taken:
-        msg = (
-            f"Got {taken[0]!r} as the new column, but {table.label!r} has such a column; expected a name that is "
-            "free."
-        )
-        raise InvalidInputError(msg, advice="Choose another with `weight_name`.")
-    metadata = {"quasiratio": {"weight": weight}}
     new_file = create_table(
-        out.path, tree=out.tree_like(table.sources[0], table.files[0].path), inputs=[table], metadata=metadata
+        out.path,
+        tree=out.tree_like(table.sources[0], table.files[0].path),
+        inputs=[table],
+        metadata={"quasiratio": {"weight": weight}},
     )  # checks names, writes nothing
-    sample = read_sample(table, features=chosen, weight=weight, selection=selection)
-    sample.require_positive_sum("sample")
-    reweighter.fit(sample, sample.weights)
-    after = WeightedSample(sample, np.asarray(reweighter.predict_weights(sample, sample.weights)))
-    agreement = closure(after, {}, sample, n_bins=_N_BINS)
-    kept, new_weights = np.ones(len(sample), dtype=bool), after.weights
-    if resample:
-        drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(random_state))
-        kept = np.zeros(len(sample), dtype=bool)
-        kept[drawn.kept] = True
-        new_weights = np.zeros(len(sample))
-        new_weights[drawn.kept] = drawn.weights
-    added = [new_weights]
-    if members:
-        of_members = reweighter.predict_member_weights(sample, sample.weights)
-        added += [of_members.std(axis=0, ddof=1), *of_members]
+    new = asked.fitted(reweighter, files_of_sample.read(table, chosen))
+    write_with_columns(new_file, table, selection, new.columns, new.kept, progress=progress)
+    return asked.summary(out.path, table, chosen, reweighter, new)
+
+
+class NewWeights(NamedTuple):
+    """The new columns at all selected events, which of them are kept, and how well they close."""
+
+    columns: dict[str, npt.NDArray[np.float64]]
+    kept: npt.NDArray[np.bool_]
+    closure: ClosureResult
+
+
+@dataclass(frozen=True)
+class PositiveRequest:
+    """What decides the new columns; the arguments of `positive_files`."""
+
+    weight: str
+    features: Sequence[str] | None = None
+    selection: str | None = None
+    weight_name: str = "weight_positive"
+    members: bool = False
+    resample: bool = False
+    random_state: int = 0
+
+    def opened(
+        self, files: SampleFiles, reweighter: PositiveReweighter, say: Callable[[str], None] | None = None
+    ) -> tuple[Table, list[Feature]]:
+        """Open the files, choose the features and tell them; raise what can be known before the training."""
+        usable_device(reweighter.device)  # names are looked at before files are read
+        table = files.open()
+        chosen = chosen_features(self.features, [files], [table], say)
+        if self.members and (self.resample or reweighter.n_members < 2):
+            msg = (
+                "Got a request for the weights of the members of "
+                + ("resampled events, which have none" if self.resample else "a single network")
+                + "; expected an ensemble and all events. Leave out the members, or "
+                + ("the resampling." if self.resample else "fit more of them.")
+            )
+            raise InvalidInputError(msg)
+        taken = [name for name in self._names(reweighter.n_members) if name in table.columns]
+        if taken:
+            msg = (
+                f"Got {taken[0]!r} as the new column, but {table.label!r} has such a column; expected a name that is "
+                "free."
+            )
+            raise InvalidInputError(msg, advice="Choose another with `weight_name`.")
+        return table, chosen
+
+    def _names(self, n_members: int) -> list[str]:
+        name = self.weight_name
+        return [
+            name,
+            *([f"{name}_std", *(f"{name}_member_{k}" for k in range(n_members))] if self.members else []),
+        ]
+
+    def fitted(
+        self, reweighter: PositiveReweighter, sample: WeightedSample, *, fit: bool = True
+    ) -> NewWeights:
+        """Fit the reweighter, unless it is, and return what it makes of the sample."""
+        sample.require_positive_sum("sample")
+        if fit:
+            reweighter.fit(sample, sample.weights)
+        after = WeightedSample(sample, np.asarray(reweighter.predict_weights(sample, sample.weights)))
+        agreement = closure(after, {}, sample, n_bins=_N_BINS)
+        kept, new_weights = np.ones(len(sample), dtype=bool), after.weights
+        if self.resample:
+            drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(self.random_state))
+            kept = np.zeros(len(sample), dtype=bool)
+            kept[drawn.kept] = True
+            new_weights = np.zeros(len(sample))
+            new_weights[drawn.kept] = drawn.weights
+        added = [new_weights]
+        if self.members:
+            of_members = reweighter.predict_member_weights(sample, sample.weights)
+            added += [of_members.std(axis=0, ddof=1), *of_members]
+        names = self._names(reweighter.n_members)
+        return NewWeights(dict(zip(names, added, strict=True)), kept, agreement)
+
+    def summary(
+        self,
+        path: Path,
+        table: Table,
+        chosen: Sequence[Feature],
+        reweighter: PositiveReweighter,
+        new: NewWeights,
+    ) -> PositiveFiles:
+        """Return what was written."""
+        names = tuple(one.name for one in chosen)
+        n_written = int(new.kept.sum())
+        return PositiveFiles(
+            path, table.label, names, self.weight, reweighter.report_, new.closure, n_written
+        )
+
+
+def write_with_columns(
+    new_file: TableWriter,
+    table: Table,
+    selection: str | None,
+    columns: Mapping[str, npt.NDArray[np.float64]],
+    kept: npt.NDArray[np.bool_],
+    *,
+    progress: ShowEvents | None = None,
+) -> None:
+    """Copy a table with more columns.
+
+    Args:
+        new_file: What `create_table` returned.
+        table: Events to copy.
+        selection: Those to take; all when left out.
+        columns: New columns, at all events that are taken.
+        kept: Which of these are written.
+        progress: Called after each chunk with the events done and the events at most.
+    """
     condition = parse_expression(selection) if selection else None
     n_read = 0
     with new_file as writer:
@@ -174,18 +256,8 @@ def positive_files(
             n_events = len(next(iter(chunk.values())))
             here = slice(n_read, n_read + n_events)
             mask = kept[here]
-            columns = chunk if mask.all() else {name: values[mask] for name, values in chunk.items()}
-            new = {name: values[here][mask] for name, values in zip(names, added, strict=True)}
-            writer.append({**columns, **new})
+            copied = chunk if mask.all() else {name: values[mask] for name, values in chunk.items()}
+            writer.append({**copied, **{name: values[here][mask] for name, values in columns.items()}})
             n_read += n_events
             if progress is not None:
                 progress(n_read, table.n_events)
-    return PositiveFiles(
-        out.path,
-        table.label,
-        tuple(one.name for one in chosen),
-        weight,
-        reweighter.report_,
-        agreement,
-        int(kept.sum()),
-    )

@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix, filled, require_finite_columns
 from quasiratio.errors import InvalidInputError, SupportWarning
-from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.estimators.predictor import RatioPredictor
-from quasiratio.io import Expression, Feature, Table
+from quasiratio.io import Expression, Feature, Table, parse_expression
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import shortened
-from quasiratio.workflows.running_counts import RangeCount, WeightSums
+from quasiratio.workflows.running_counts import EventCounts, RangeCount
 
 __all__ = ["NewColumns", "RatioStream"]
 
@@ -81,10 +80,7 @@ class RatioStream:
     def __post_init__(self) -> None:
         self.features = [feature.name for feature in self.inputs]
         self.used = [name for feature in self.inputs for name in feature.columns]
-        self.before, self.after = WeightSums(), WeightSums()
-        self.n_nonpositive = self.n_unselected = self.n_infinite = 0
-        self.lowest, self.highest = np.inf, -np.inf
-        self.seen, self.out_of_fold = SeenEvents(), self.model.predicts_unseen
+        self.counts = EventCounts(ranges=self.ranges)
         self.new_columns = [self.names.ratio, self.names.weight]
         if self.variations:
             self.new_columns = self.names.of_variations(list(self.variations))
@@ -139,6 +135,22 @@ class RatioStream:
     def _expression_names(expression: Expression | None) -> tuple[str, ...]:
         return () if expression is None else expression.names
 
+    def chunks(
+        self, table: Table, selection: str | None, *, chunk_events: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Read a table, and yield its chunks with our columns.
+
+        Args:
+            table: Events to reweight.
+            selection: Events to take; all when left out.
+            chunk_events: As for `Table.chunks`.
+        """
+        condition = parse_expression(selection) if selection else None
+        for chunk in table.chunks(
+            self.read_columns(table), selection=condition, chunk_events=chunk_events, may_miss=self.may_miss
+        ):
+            yield self.extended(chunk, table)
+
     def extended(self, chunk: Mapping[str, Any], table: Table) -> dict[str, Any]:
         """Return the columns of the file with ours beside them."""
         n_events = len(next(iter(chunk.values())))
@@ -155,9 +167,9 @@ class RatioStream:
         weights = np.ones(n_events) if self.weight is None else self._weights(self.weight, chunk, n_events)
         with np.errstate(invalid="ignore"):  # a weight of zero times an infinite ratio
             new_weights = self.model.weight_scale * weights * ratio
-        self._count(matrix, weights, new_weights, ratio)
+        self.counts.add(matrix, weights, new_weights, ratio)
         if self.fit_selection is not None:
-            self.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
+            self.counts.n_unselected += int(np.sum(~self.fit_selection.evaluate_mask(chunk, n_events)))
         columns = [ratio, new_weights, *_spread(members)]
         if self.variations:
             columns = list(self._varied(sample, ratio, chunk))
@@ -187,12 +199,12 @@ class RatioStream:
         return WeightedSample.adopt(matrix, np.ones(len(matrix)), self.features, fill)
 
     def _predicted(self, sample: WeightedSample) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        if not self.out_of_fold:
-            self.seen += self.model.fingerprint_.seen(sample)
+        if not self.model.predicts_unseen:
+            self.counts.seen += self.model.fingerprint_.seen(sample)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             predicted = self.model.predict_with_members(sample, members=self.members)
-        self.n_nonpositive += predicted.n_nonpositive
+        self.counts.n_nonpositive += predicted.n_nonpositive
         for warning in caught:  # what is counted over all chunks is not said for each
             if not (isinstance(warning.message, SupportWarning) and self.ranges.ranges):
                 warnings.warn(warning.message, stacklevel=2)
@@ -209,25 +221,6 @@ class RatioStream:
             )
             raise InvalidInputError(msg)
         return weights
-
-    def _count(
-        self,
-        matrix: FeatureMatrix,
-        weights: npt.NDArray[np.float64],
-        new_weights: npt.NDArray[np.float64],
-        ratio: npt.NDArray[np.float64],
-    ) -> None:
-        is_finite = np.isfinite(ratio)
-        n_infinite = int(len(ratio) - np.count_nonzero(is_finite))
-        if n_infinite:
-            self.n_infinite += n_infinite
-            new_weights, ratio = new_weights[is_finite], ratio[is_finite]
-        self.before.add(weights)
-        self.after.add(new_weights)
-        if len(ratio):
-            self.lowest, self.highest = min(self.lowest, ratio.min()), max(self.highest, ratio.max())
-        if self.ranges.ranges:
-            self.ranges.add(matrix)
 
 
 def _spread(members: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:

@@ -25,6 +25,7 @@ from quasiratio.io import (
 from quasiratio.io.features import unused_weights
 from quasiratio.io.weight_names import require_named_weight
 from quasiratio.sample import WeightedSample
+from quasiratio.tasks import WorkerPool
 from quasiratio.wording import first_of
 
 _LOOKS_LIKE_A_WEIGHT = re.compile(r"(^|[_.])wt?([_.]|$)|sf$", re.IGNORECASE)
@@ -62,10 +63,12 @@ class SampleFiles:
         """Open the files; nothing but headers is read."""
         return open_table(self.files, tree=self.tree, allow_large=self.allow_large)
 
-    def read(self, table: Table, columns: Sequence[str | Feature]) -> WeightedSample:
-        """Read these features, and the weights, of all selected events."""
+    def read(
+        self, table: Table, columns: Sequence[str | Feature], *, pool: WorkerPool | None = None
+    ) -> WeightedSample:
+        """Read these features, and the weights, of all selected events, file by file where there is a pool."""
         require_weight(table, self.weight)
-        return read_sample(table, features=columns, weight=self.weight, selection=self.selection)
+        return read_sample(table, features=columns, weight=self.weight, selection=self.selection, pool=pool)
 
     def read_variations(self, table: Table) -> Variations | None:
         """Read all weights of all selected events, where there are several."""

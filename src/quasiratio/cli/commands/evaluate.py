@@ -10,11 +10,13 @@ import typer
 from quasiratio.cli.commands.eft import At, Seed, parse_points, print_closure
 from quasiratio.cli.options import (
     AllowLarge,
+    Jobs,
     Json,
     Labels,
     Plugins,
     Quiet,
     ReferenceWeight,
+    Scheduler,
     Selection,
     TargetWeight,
     Tree,
@@ -39,11 +41,14 @@ __all__ = ["evaluate"]
 def evaluate(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Directory of a model.")],
-    reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="REF", help="Reference: file, pattern, @list or comma list.")
+    ],
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="TARGET", help="Target: file, pattern or comma list; none for a model of 'eft fit'."
+            metavar="TARGET",
+            help="Target: file, pattern, @list or comma list; none for a model of 'eft fit'.",
         ),
     ] = None,
     *,
@@ -67,6 +72,8 @@ def evaluate(
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     n_bins: Annotated[int, typer.Option("--n-bins", "--bins", help="Bins of each observable.")] = 50,
     binning: Annotated[
         list[str] | None,
@@ -126,6 +133,8 @@ def evaluate(
                 "binning",
                 "log",
                 "lower",
+                "jobs",
+                "scheduler",
             ),
         )
         judged = evaluate_eft_files(
@@ -174,6 +183,8 @@ def evaluate(
         lower=lower,
         overwrite=force,
         command=repeat_command(context),
+        jobs=jobs,
+        scheduler=scheduler,
         say=printer.line,
     )
     verdict = done.verdict

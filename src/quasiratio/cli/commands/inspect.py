@@ -9,8 +9,10 @@ import typer
 from quasiratio.cli.options import (
     AllowLarge,
     Features,
+    Jobs,
     Json,
     ReferenceWeight,
+    Scheduler,
     Selection,
     TargetWeight,
     Tree,
@@ -31,7 +33,9 @@ __all__ = ["inspect"]
 
 
 def inspect(
-    reference: Annotated[str, typer.Argument(metavar="REF", help="Reference: file, pattern or comma list.")],
+    reference: Annotated[
+        str, typer.Argument(metavar="REF", help="Reference: file, pattern, @list or comma list.")
+    ],
     target: Annotated[
         str | None, typer.Argument(metavar="TARGET", help="Target; left out, one sample is described.")
     ] = None,
@@ -42,11 +46,13 @@ def inspect(
     selection: Selection = None,
     tree: Tree = None,
     allow_large: AllowLarge = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
     """Describe one sample, or two and their overlap, and recommend a method.
 
-    Files are .root (file.root:tree), .parquet or .npz.
+    Files are .root (file.root:tree), .parquet or .npz, here or at addresses such as https://; @files.txt is a list of them.
     """
     from quasiratio.workflows import inspect_files  # noqa: PLC0415 - keeps --help fast
 
@@ -62,6 +68,8 @@ def inspect(
         tree=tree,
         allow_large=allow_large,
         say=printer.line,
+        jobs=jobs,
+        scheduler=scheduler,
     )
     printer.result(found.as_dict())
     _print(printer, found.inspection, found.inputs)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quasiratio.cli.options import (
+    INCOMPLETE,
     AllowLarge,
     Features,
+    Jobs,
     Json,
+    NamePattern,
+    OutputDir,
     Quiet,
+    Resume,
+    Scheduler,
     Selection,
     Tree,
     choices,
     named,
+    one_place,
     split_files,
     split_list,
 )
-from quasiratio.cli.terminal import Printer
+from quasiratio.cli.terminal import Printer, print_missing
 from quasiratio.errors import InvalidInputError
-from quasiratio.progress import event_progress, progress_lines
+from quasiratio.progress import event_progress, progress_lines, study_progress
 from quasiratio.wording import percent
 
 if TYPE_CHECKING:
@@ -32,13 +39,22 @@ __all__ = ["positive"]
 
 def positive(
     context: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="IN", help="Files, patterns or comma lists.")],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file.")
+    files: Annotated[
+        list[str], typer.Argument(metavar="IN", help="Files, patterns, addresses, @lists or comma lists.")
     ],
+    *,
     weight: Annotated[
         str, typer.Option("--weight", metavar="EXPR", help="Signed weight, such as 'w_gen*w_pu'.")
     ],
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file of all events."),
+    ] = None,
+    output_dir: OutputDir = None,
+    name_pattern: NamePattern = None,
+    resume: Resume = False,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     features: Features = None,
     selection: Selection = None,
     tree: Tree = None,
@@ -78,7 +94,7 @@ def positive(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Copy IN to OUT with a weight that is positive and has the same expectations.
+    """Copy IN to OUT, or each file of IN into DIR, with a weight that is positive and has the same expectations.
 
     Only expectations of the features are protected: give all that matter.
     """
@@ -93,32 +109,54 @@ def positive(
         )
         raise InvalidInputError(msg)
 
+    one_place(context, output, output_dir)
+    if output is not None and (jobs is not None or scheduler is not None):
+        msg = (
+            "Got --jobs or --scheduler with -o; expected --output-dir, where files are written side by side."
+        )
+        raise InvalidInputError(msg)
+
     from quasiratio.estimators import PositiveReweighter  # noqa: PLC0415 - keeps --help fast
-    from quasiratio.workflows import positive_files  # noqa: PLC0415
+    from quasiratio.workflows import positive_each_file, positive_files  # noqa: PLC0415
 
     reweighter = PositiveReweighter(max_steps=max_steps, n_members=n_members, random_state=random_state)
     reweighter.set_params(on_negative_density=on_negative_density, verbose=not quiet)
     if batch_size is not None:
         reweighter.set_params(batch_size=batch_size)
     printer = Printer(as_json=as_json, quiet=quiet)
-    with progress_lines(), event_progress("Writing", quiet=quiet) as progress:
-        done = positive_files(
-            [name for one in files for name in split_files(one)],
-            output,
-            weight=weight,
-            features=split_list(features),
-            selection=selection,
-            tree=tree,
-            allow_large=allow_large,
-            weight_name=weight_name,
-            members=write_members,
-            resample=resample,
-            reweighter=reweighter,
-            random_state=random_state,
-            overwrite=force,
-            say=printer.line,
-            progress=progress,
+    names = [name for one in files for name in split_files(one)]
+    options: dict[str, Any] = {
+        "weight": weight,
+        "features": split_list(features),
+        "selection": selection,
+        "tree": tree,
+        "allow_large": allow_large,
+        "weight_name": weight_name,
+        "members": write_members,
+        "resample": resample,
+        "reweighter": reweighter,
+        "random_state": random_state,
+        "overwrite": force,
+        "say": printer.line,
+    }
+    if output_dir is not None:
+        if name_pattern is not None:
+            options["name_pattern"] = name_pattern
+        with progress_lines(), study_progress("Files", quiet=printer.is_silent) as show:
+            each = positive_each_file(
+                names, output_dir, resume=resume, jobs=jobs, scheduler=scheduler, progress=show, **options
+            )
+        printer.result(each.as_dict())
+        _print(printer, each.total, named(context, "n_members"))
+        printer.line(
+            f"Written: {len(each.outputs)} files in {each.directory}, with {weight_name} beside the columns of their inputs"
         )
+        print_missing(printer, each)
+        if not each.is_complete:
+            raise typer.Exit(INCOMPLETE)
+        return
+    with progress_lines(), event_progress("Writing", quiet=quiet) as progress:
+        done = positive_files(names, output or "", progress=progress, **options)
     printer.result(done.as_dict())
     _print(printer, done, named(context, "n_members"))
     printer.line(

@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
+from quasiratio.cli.options import INCOMPLETE
 from quasiratio.cli.terminal import in_options
 from quasiratio.errors import InvalidInputError
 from quasiratio.outputs import require_output_directory, require_output_name
 
 __all__ = ["study"]
-
-_INCOMPLETE = 1
 
 
 def study(
@@ -84,7 +83,7 @@ def study(
         is_complete = outcome.is_complete
         typer.echo(f"Report: {directory / 'report.html'}")
     if not is_complete:
-        raise typer.Exit(_INCOMPLETE)
+        raise typer.Exit(INCOMPLETE)
 
 
 def _say(line: str) -> None:

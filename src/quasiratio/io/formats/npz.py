@@ -19,6 +19,7 @@ from quasiratio.errors import InvalidInputError, LargeFileError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.elements import is_awkward
 from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8, reading
+from quasiratio.io.remote import FilePath
 
 __all__ = ["NPZ", "NpzFile", "NpzSink", "open_npz_file"]
 
@@ -34,7 +35,7 @@ _LARGE_BYTES, _LARGE_FACTOR = 1_000_000_000, 50
 class NpzFile:
     """One NPZ file; see `TableFile`."""
 
-    path: Path
+    path: FilePath
     n_events: int
     columns: Mapping[str, Column]
     unreadable: frozenset[str] = frozenset()
@@ -52,7 +53,7 @@ class NpzFile:
         """Read these columns, at most `chunk_events` events at a time."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(reading(self.source, "NPZ"))
-            archive = stack.enter_context(zipfile.ZipFile(self.path))
+            archive = stack.enter_context(_opened(self.path))
             streams = []
             for name in names:
                 stream = stack.enter_context(archive.open(f"{name}.npy"))
@@ -63,7 +64,7 @@ class NpzFile:
 
     def metadata(self) -> dict[str, Any]:
         """What the writer stored beside the columns, empty if nothing."""
-        with reading(self.source, "NPZ"), zipfile.ZipFile(self.path) as archive:
+        with reading(self.source, "NPZ"), _opened(self.path) as archive:
             if METADATA_MEMBER not in archive.namelist():
                 return {}
             with archive.open(METADATA_MEMBER) as stream:
@@ -78,7 +79,7 @@ def open_npz_file(location: Location) -> NpzFile:
     path = location.path
     columns = {}
     lengths = {}
-    with reading(str(path), "NPZ"), zipfile.ZipFile(path) as archive:
+    with reading(str(path), "NPZ"), _opened(path) as archive:
         if not location.allow_large:
             _require_expected_size(path, archive)
         for member in archive.namelist():
@@ -105,6 +106,12 @@ def open_npz_file(location: Location) -> NpzFile:
         )
         raise InvalidInputError(msg)
     return NpzFile(path, next(iter(lengths.values())), columns)
+
+
+@contextlib.contextmanager
+def _opened(path: FilePath) -> Iterator[zipfile.ZipFile]:
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        yield archive
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -134,10 +141,10 @@ def _read_header(stream: IO[bytes], name: str, path: str) -> tuple[int, np.dtype
     return shape[0], dtype
 
 
-def _require_expected_size(path: Path, archive: zipfile.ZipFile) -> None:
+def _require_expected_size(path: FilePath, archive: zipfile.ZipFile) -> None:
     """Raise where little data would become more than a gigabyte, as no measured numbers do."""
     n_bytes = sum(member.file_size for member in archive.infolist())
-    size = path.stat().st_size
+    size = path.stat().st_size if isinstance(path, Path) else int(path.described().get("size", n_bytes))
     if n_bytes > max(_LARGE_BYTES, _LARGE_FACTOR * size):
         msg = (
             f"Got {str(path)!r} of {size / 1e6:.1f} MB, whose columns unpack to {n_bytes / 1e9:.1f} GB; expected a file "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8, reading, require_extra
+from quasiratio.io.extras import require_extra
+from quasiratio.io.file_format import Chunk, FileFormat, Location, NewFile, is_utf8, reading
+from quasiratio.io.remote import FilePath
 
 __all__ = ["PARQUET", "ParquetSink", "ParquetTable", "open_parquet_file"]
 
@@ -29,7 +32,7 @@ _BUFFER_BYTES = 1 << 20  # without it, a column of a whole row group is held at 
 class ParquetTable:
     """One Parquet file; see `TableFile`."""
 
-    path: Path
+    path: FilePath
     n_events: int
     columns: Mapping[str, Column]
     unreadable: frozenset[str]
@@ -102,9 +105,12 @@ def open_parquet_file(location: Location) -> ParquetTable:
         return ParquetTable(path, n_events, columns, unreadable, _sizes(file.metadata, columns, n_events))
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401 - pyarrow has no types
+@contextlib.contextmanager
+def _opened(path: FilePath) -> Iterator[Any]:
     parquet = require_extra("pyarrow.parquet", extra="parquet", purpose="to read a Parquet file")
-    return parquet.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES)
+    with contextlib.ExitStack() as stack:
+        source = path if isinstance(path, Path) else stack.enter_context(path.open("rb"))
+        yield stack.enter_context(parquet.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER_BYTES))
 
 
 def _column(field: Any) -> Column:  # noqa: ANN401 - pyarrow has no types

@@ -16,9 +16,9 @@ from quasiratio.studies.engine.conduct import (
     resolved_settings,
 )
 from quasiratio.studies.engine.registry import study_by_name, study_names
-from quasiratio.studies.engine.runner import Outcome
 from quasiratio.studies.engine.study import Presentation, Study
 from quasiratio.studies.output.study_files import results_table
+from quasiratio.tasks import Outcome
 
 __all__ = ["INDEX_NAME", "conduct_all_studies"]
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.progress import duration_text, study_progress
-from quasiratio.studies.engine.executors import WorkerPool, dask_workers, local_workers
-from quasiratio.studies.engine.runner import STORE_NAME, Outcome, run_study
+from quasiratio.studies.engine.runner import STORE_NAME, run_study
 from quasiratio.studies.engine.study import Presentation, Settings, Study
 from quasiratio.studies.output.study_files import write_study_files
+from quasiratio.tasks import Outcome, WorkerPool, chosen_workers
 
 __all__ = ["StudyOptions", "conduct_study", "require_study_directory", "resolved_settings"]
 
@@ -73,7 +72,7 @@ def conduct_study(
     """
     settings = resolved_settings(study, options)
     require_study_directory(directory, resume=options.resume, force=options.force)
-    with _workers(options) as pool:
+    with chosen_workers(options.jobs, options.scheduler) as pool:
         directory.mkdir(parents=True, exist_ok=True)
         say(f"{study.name}, preset {options.preset}, on {pool.description}.")
         if options.preset == "full" and study.projected_seconds is not None:
@@ -129,18 +128,6 @@ def _checked_methods(study: Study, methods: Sequence[str]) -> list[str]:
         msg = f"Got the method {unknown[0]!r}; expected some of {', '.join(study.methods)}."
         raise InvalidInputError(msg)
     return list(dict.fromkeys(methods))
-
-
-def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
-    if options.scheduler is not None:
-        if options.jobs is not None:
-            advice = "Got both `jobs` and `scheduler`; expected one of them. Leave `jobs` out on a cluster."
-            raise InvalidInputError(advice=advice)
-        return dask_workers(options.scheduler)
-    jobs = options.jobs if options.jobs is not None else os.cpu_count() or 1
-    if jobs < 1:
-        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1.")
-    return local_workers(jobs)
 
 
 @contextmanager

@@ -12,52 +12,12 @@ from dataclasses import dataclass, field
 from statistics import median, stdev
 from typing import TYPE_CHECKING, Any
 
+from quasiratio.tasks.task import Row, Settings, Task
+
 if TYPE_CHECKING:
     from quasiratio.report import Picture, Table
 
 __all__ = ["Presentation", "Result", "Row", "Settings", "Study", "Task", "over_seeds"]
-
-Settings = Mapping[str, Any]
-"""Plain JSON values. Keys that the command line may change: `seeds`, `methods`, `published_settings`."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A piece of work that needs no other.
-
-    Args:
-        key: Its name, unique within the study.
-        arguments: Plain JSON values; all that `Study.compute` gets to know. A `seed` among them is stored
-            with every row.
-        rows: Keys of the rows it will yield, where they are known beforehand. The task then counts as done
-            when all of them are stored; if it runs again, `arguments["known"]` lists those that are, and
-            need not be computed.
-
-    Example:
-        >>> Task("seed-1", {"seed": 1}).rows
-        ()
-    """
-
-    key: str
-    arguments: Mapping[str, Any]
-    rows: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One result.
-
-    Args:
-        key: Its name, unique within the study.
-        values: Plain JSON values; NaN and infinity are kept.
-
-    Example:
-        >>> Row("sigma_w=2/mlp", {"area": 0.3}).values["area"]
-        0.3
-    """
-
-    key: str
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

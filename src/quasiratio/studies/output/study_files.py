@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from quasiratio.plots.figure_files import Figure, FigureImage
     from quasiratio.report import Picture
-    from quasiratio.studies.engine.runner import Outcome
     from quasiratio.studies.engine.study import Presentation, Settings, Study
+    from quasiratio.tasks import Outcome
 
 __all__ = ["RESULTS_NAME", "draw_pictures", "markdown_table", "results_table", "write_study_files"]
 

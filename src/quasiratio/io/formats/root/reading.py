@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,9 @@ import numpy as np
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column, kind_of_dtype
-from quasiratio.io.file_format import Chunk, Location, TableFile, column_of, reading, require_extra
+from quasiratio.io.extras import require_extra
+from quasiratio.io.file_format import Chunk, Location, TableFile, column_of, reading
+from quasiratio.io.remote import FilePath
 
 __all__ = ["COUNTER", "METADATA_NAME", "RootNtuple", "RootTree", "open_root_file"]
 
@@ -34,7 +37,7 @@ _LARGE_FILE_VERSION = 1_000_000  # from here on positions have eight bytes
 _CLASSES = {"TTree", "TNtuple", "TNtupleD", _NTUPLE_CLASS}
 
 
-def _opened_root(path: Path) -> Any:  # noqa: ANN401 - uproot has no types
+def _opened_root(path: FilePath) -> Any:  # noqa: ANN401 - uproot has no types
     """Return the open file, a context manager; errors are for `reading` to translate."""
     uproot = require_extra("uproot", extra="root", purpose="to read a ROOT file")
     require_extra("awkward", extra="root", purpose="to read a ROOT file")
@@ -47,13 +50,18 @@ def _opened_root(path: Path) -> Any:  # noqa: ANN401 - uproot has no types
         )
         raise InvalidInputError(msg)
     _require_complete(path, begin)
+    if not isinstance(path, Path):
+        return uproot.open(
+            {str(path): None}, array_cache=None, object_cache=None
+        )  # a colon is part of the address
     handler = uproot.source.file.MultithreadedFileSource  # faster than uproot's default for local files
     return uproot.open(path, handler=handler, array_cache=None, object_cache=None)
 
 
-def _require_complete(path: Path, begin: bytes) -> None:
+def _require_complete(path: FilePath, begin: bytes) -> None:
     """Raise where the file ends before the end that its header states: uproot may open it all the same."""
-    size, stated = path.stat().st_size, _HEADER_BYTES
+    stated = _HEADER_BYTES
+    size = path.stat().st_size if isinstance(path, Path) else path.described().get("size", sys.maxsize)
     if len(begin) == _HEADER_BYTES:
         version, _, short_end = struct.unpack(">iii", begin[4:16])
         (long_end,) = struct.unpack(">q", begin[12:20])
@@ -66,7 +74,7 @@ def _require_complete(path: Path, begin: bytes) -> None:
         raise InvalidInputError(msg)
 
 
-def _tree_and_class(path: Path, file: Any, tree: str | None) -> tuple[str, str]:  # noqa: ANN401 - uproot
+def _tree_and_class(path: FilePath, file: Any, tree: str | None) -> tuple[str, str]:  # noqa: ANN401 - uproot
     """Return the name and the class of the tree that is meant, or raise with the names of those there are.
 
     The name keeps its cycle where one was given.
@@ -92,7 +100,7 @@ def _tree_and_class(path: Path, file: Any, tree: str | None) -> tuple[str, str]:
     return name, trees[name]
 
 
-def _with_cycle(path: Path, file: Any, tree: str) -> tuple[str, str]:  # noqa: ANN401 - uproot
+def _with_cycle(path: FilePath, file: Any, tree: str) -> tuple[str, str]:  # noqa: ANN401 - uproot
     classes = file.classnames(recursive=True, cycle=True)
     trees = {name: kind for name, kind in classes.items() if kind in _CLASSES}
     name = tree.strip("/")
@@ -105,7 +113,7 @@ def _with_cycle(path: Path, file: Any, tree: str) -> tuple[str, str]:  # noqa: A
     return name, trees[name]
 
 
-def _root_metadata(path: Path) -> dict[str, Any]:
+def _root_metadata(path: FilePath) -> dict[str, Any]:
     """Return what the writer stored beside the tree, empty if nothing."""
     with reading(str(path), "ROOT"), _opened_root(path) as file:
         return dict(json.loads(str(file[METADATA_NAME]))) if METADATA_NAME in file else {}
@@ -115,7 +123,7 @@ def _root_metadata(path: Path) -> dict[str, Any]:
 class RootTree:
     """One tree of a ROOT file; see `TableFile`. Branches of objects are known by name only."""
 
-    path: Path
+    path: FilePath
     tree: str
     n_events: int
     columns: Mapping[str, Column]
@@ -162,7 +170,7 @@ class RootTree:
         return _root_metadata(self.path)
 
 
-def _describe_tree(path: Path, name: str, tree: Any) -> RootTree:  # noqa: ANN401 - uproot has no types
+def _describe_tree(path: FilePath, name: str, tree: Any) -> RootTree:  # noqa: ANN401 - uproot has no types
     """Describe the branches that hold data; those whose names are not unique in the tree are passed over."""
     leaves = [branch for branch in tree.itervalues(recursive=True) if len(branch.branches) == 0]
     repeated = Counter(branch.name for branch in leaves)
@@ -210,7 +218,7 @@ def _bytes_per_event(branch: Any, column: Column, n_events: int) -> float:  # no
 class RootNtuple:
     """One RNTuple of a ROOT file; see `TableFile`. Its columns are the fields of the first level."""
 
-    path: Path
+    path: FilePath
     tree: str
     n_events: int
     columns: Mapping[str, Column]
@@ -258,7 +266,7 @@ class RootNtuple:
         return _root_metadata(self.path)
 
 
-def _describe_ntuple(path: Path, name: str, ntuple: Any) -> RootNtuple:  # noqa: ANN401 - uproot has no types
+def _describe_ntuple(path: FilePath, name: str, ntuple: Any) -> RootNtuple:  # noqa: ANN401 - uproot has no types
     """Describe the fields by the types of an array without events."""
     empty = ntuple.arrays(entry_stop=0, library="ak")
     columns = {field: column_of(field, empty[field]) for field in empty.fields}

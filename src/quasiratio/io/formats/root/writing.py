@@ -12,7 +12,8 @@ import numpy.typing as npt
 from quasiratio.errors import InvalidInputError
 from quasiratio.io.column import Column
 from quasiratio.io.elements import is_awkward
-from quasiratio.io.file_format import NewFile, is_utf8, require_extra
+from quasiratio.io.extras import require_extra
+from quasiratio.io.file_format import NewFile, is_utf8
 from quasiratio.io.formats.root.reading import COUNTER, METADATA_NAME
 
 __all__ = ["RootSink"]

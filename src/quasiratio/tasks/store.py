@@ -17,19 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from quasiratio.errors import InvalidInputError, QuasiratioError
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.study import Row
+from quasiratio.tasks.task import Row, Settings
 from quasiratio.wording import shortened
-
-if TYPE_CHECKING:
-    from quasiratio.studies.engine.study import Settings
 
 __all__ = ["LEASE_SECONDS", "ResultStore"]
 
-_ELSEWHERE = "Choose another directory with `output`."
+_ELSEWHERE = "Choose another directory."
 
 LEASE_SECONDS = 60.0
 _BUSY_SECONDS = 60.0
@@ -55,11 +52,11 @@ CREATE VIEW IF NOT EXISTS results AS
 
 
 class ResultStore:
-    """The store of one study with one set of settings.
+    """The store of one work, such as a study, with one set of settings.
 
     Args:
         path: The file; made where it is missing.
-        study: Name of the study.
+        study: Name of the study, or of what else is done.
         settings: Its settings; a store that was made with others is refused.
         provenance: Versions and commit, kept with every row of this process.
 
@@ -212,6 +209,13 @@ class ResultStore:
             entry = (task, self.run, time.time(), sentence)
             execute("INSERT OR REPLACE INTO tasks VALUES (?, 'failed', ?, ?, ?)", entry)
 
+    def forget(self, task: str) -> None:
+        """Drop the rows and the state of a task, which is to be done again."""
+        with self._transaction() as execute:
+            execute("DELETE FROM checksums WHERE key IN (SELECT key FROM points WHERE task = ?)", (task,))
+            execute("DELETE FROM points WHERE task = ?", (task,))
+            execute("DELETE FROM tasks WHERE key = ?", (task,))
+
     def states(self) -> dict[str, tuple[str, str | None]]:
         """Return the state of each task that was ever claimed, and what made it fail."""
         with self._transaction(write=False) as execute:
@@ -255,8 +259,8 @@ class ResultStore:
 
     def _damaged(self, problem: str) -> InvalidInputError:
         return InvalidInputError(
-            f"Got the store {str(self.path)!r}, which was edited or damaged ({problem}); expected one that only studies "
-            "have written to. Restore it from a copy, or run the study in another directory."
+            f"Got the store {str(self.path)!r}, which was edited or damaged ({problem}); expected one that only quasiratio "
+            "has written to. Restore it from a copy, or start again in another directory."
         )
 
     @contextmanager
@@ -295,7 +299,7 @@ def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -
         raise InvalidInputError(msg, advice=_ELSEWHERE)
     if known.get("study") != expected["study"]:
         msg = (
-            f"Got the store {str(path)!r} of the study {shortened(str(known.get('study')))!r}; expected one of "
+            f"Got the store {str(path)!r} of {shortened(str(known.get('study')))!r}; expected one of "
             f"{expected['study']!r}."
         )
         raise InvalidInputError(msg, advice=_ELSEWHERE)
@@ -305,7 +309,7 @@ def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -
         before, now = json.loads(known["settings"]), json.loads(expected["settings"])
         before = dict(before)
     except (KeyError, ValueError, TypeError, RecursionError) as error:
-        msg = f"Got the store {str(path)!r}, whose settings were edited or damaged; run the study in another directory."
+        msg = f"Got the store {str(path)!r}, whose settings were edited or damaged; start again in another directory."
         raise InvalidInputError(msg) from error
     changes = [
         f"{name} = {shortened(repr(before.get(name)))} there and {shortened(repr(now.get(name)))} now"
@@ -316,5 +320,5 @@ def _require_same(path: Path, known: dict[str, str], expected: dict[str, str]) -
         f"Got the store {str(path)!r}, which was made with other settings ({'; '.join(changes)}); "
         "expected the same."
     )
-    advice = "Repeat the options of the first run, or choose another directory with `output`."
-    raise InvalidInputError(msg, advice=advice)
+    msg += " Repeat the options of the first run, or choose another directory."
+    raise InvalidInputError(msg)

@@ -9,16 +9,27 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from quasiratio.studies.engine.store import ResultStore
-from quasiratio.studies.engine.study import Row, Task
+from quasiratio import errors
+from quasiratio.errors import QuasiratioWarning
+from quasiratio.tasks.store import ResultStore
+from quasiratio.tasks.task import Row, Task
 
-__all__ = ["EventSink", "RowSink", "StoreSink", "compute_task", "exit_with_parent"]
+__all__ = [
+    "EventSink",
+    "RowSink",
+    "StoreSink",
+    "compute_task",
+    "exit_with_parent",
+    "kept_warnings",
+    "say_again",
+]
 
 TimedRow = tuple[str, dict[str, Any], float]
 """Key, values, and the seconds since the row before."""
@@ -67,7 +78,7 @@ def compute_task(
     """Compute one task; return its rows, which the sink has got already.
 
     Args:
-        compute: The study's function.
+        compute: The function of the work.
         task: What to do.
         known: Keys of rows that need not be computed.
         sink: Where rows go at once, or `None`.
@@ -88,14 +99,34 @@ def compute_task(
     return rows
 
 
+def kept_warnings(caught: Sequence[warnings.WarningMessage], known: Collection[str] = ()) -> list[list[str]]:
+    """Return the warnings of ours that a worker keeps for whoever started it, as kinds and texts.
+
+    Args:
+        caught: What `warnings.catch_warnings(record=True)` yields.
+        known: Texts to leave out.
+    """
+    found = [one.message for one in caught if isinstance(one.message, QuasiratioWarning)]
+    texts = {str(one): type(one).__name__ for one in found if str(one) not in known}
+    return [[kind, text] for text, kind in texts.items()]
+
+
+def say_again(kept: Iterable[Sequence[str]]) -> None:
+    """Warn here of what workers were warned of: the first of each kind, and how many there were."""
+    texts: dict[str, list[str]] = {}
+    for kind, text in dict.fromkeys((kind, text) for kind, text in kept):
+        texts.setdefault(kind, []).append(text)
+    for kind, (text, *others) in texts.items():
+        more = f" There are {len(others)} more warnings of this kind." if others else ""
+        warnings.warn(getattr(errors, kind, QuasiratioWarning)(text + more), stacklevel=3)
+
+
 def exit_with_parent(n_threads: int) -> None:
     """Prepare a local worker: its threads, and its end when the process that started it ends it or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who started the workers decides
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
-    if "torch" in sys.modules:  # it came with the study that was sent; else it reads the variable
-        import torch  # noqa: PLC0415
-
-        torch.set_num_threads(n_threads)
+    if "torch" in sys.modules:  # it came with the function that was sent; else it reads the variable
+        sys.modules["torch"].set_num_threads(n_threads)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()

@@ -1,19 +1,19 @@
-"""Workers behind `concurrent.futures.Executor`: local processes, or a Dask cluster."""
+"""Workers behind `concurrent.futures.Executor`: this process, local processes, or a Dask cluster."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from quasiratio.errors import InvalidInputError, MissingExtraError
-from quasiratio.studies.engine.worker import exit_with_parent
+from quasiratio.tasks.worker import exit_with_parent
 
-__all__ = ["WorkerPool", "dask_workers", "local_workers"]
+__all__ = ["WorkerPool", "chosen_workers", "dask_workers", "local_workers", "own_process"]
 
 _CONNECT_SECONDS = "15s"
 
@@ -28,6 +28,7 @@ class WorkerPool:
         description: For messages.
         sees_store: Whether workers can write to the store themselves.
         subscribe: Where they cannot: calls a function with each message on a topic.
+        in_process: Whether the work is done in this process, one call after the other.
     """
 
     make_executor: Callable[[], Executor]
@@ -35,6 +36,58 @@ class WorkerPool:
     description: str
     sees_store: bool = True
     subscribe: Callable[[str, Callable[[Any], None]], None] | None = None
+    in_process: bool = False
+
+
+def chosen_workers(
+    jobs: int | None, scheduler: str | None, *, default: int | None = None
+) -> AbstractContextManager[WorkerPool]:
+    """Return the workers that two arguments name: local processes, or those of a Dask scheduler.
+
+    Args:
+        jobs: Local processes.
+        scheduler: Address of a Dask scheduler instead.
+        default: Processes where nothing was said, one per core when left out; with one the work is done in this process.
+
+    Example:
+        >>> with chosen_workers(None, None, default=1) as pool:
+        ...     pool.description
+        'this process'
+    """
+    if scheduler is not None:
+        if jobs is not None:
+            advice = "Got both `jobs` and `scheduler`; expected one of them. Leave `jobs` out on a cluster."
+            raise InvalidInputError(advice=advice)
+        return dask_workers(scheduler)
+    if jobs is not None and jobs < 1:
+        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1.")
+    if (jobs or default) == 1 and default == 1:
+        return own_process()
+    return local_workers(jobs or default or os.cpu_count() or 1)
+
+
+@contextmanager
+def own_process() -> Iterator[WorkerPool]:
+    """Yield a pool that does the work here, when it is submitted.
+
+    Example:
+        >>> with own_process() as pool:
+        ...     pool.make_executor().submit(abs, -3).result()
+        3
+    """
+    yield WorkerPool(_OwnProcess, lambda: 1, "this process", in_process=True)
+
+
+class _OwnProcess(Executor):
+    """An executor without processes or threads of its own."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - the future has it
+            future.set_exception(error)
+        return future
 
 
 @contextmanager
