@@ -246,6 +246,8 @@ def _yaml_content(text: str, source: str) -> Any:  # noqa: ANN401
         reason = problem or (
             "nested too deeply" if isinstance(error, RecursionError) else "a value cannot be read"
         )
+        if isinstance(error, yaml.constructor.ConstructorError):
+            reason = "a tag (!), or a key that is no name"
         msg = f"Got the points {source!r}, which are no YAML{where} ({reason}); expected a list of points."
         raise InvalidInputError(msg) from error
     seen: set[int] = set()  # an alias is the same node again

@@ -19,6 +19,8 @@ from quasiratio.studies.output.study_files import write_study_files
 
 __all__ = ["StudyOptions", "conduct_study", "require_study_directory", "resolved_settings"]
 
+_MOST_JOBS = 1024
+
 
 @dataclass(frozen=True)
 class StudyOptions:
@@ -138,8 +140,8 @@ def _workers(options: StudyOptions) -> AbstractContextManager[WorkerPool]:
             raise InvalidInputError(advice=advice)
         return dask_workers(options.scheduler)
     jobs = options.jobs if options.jobs is not None else os.cpu_count() or 1
-    if jobs < 1:
-        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1.")
+    if not 1 <= jobs <= _MOST_JOBS:
+        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1 and at most {_MOST_JOBS:,}.")
     return local_workers(jobs)
 
 
