@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.outputs import output_directory, publish_directory
+from quasiratio.outputs import output_directory, publish_directory, require_output_name
 
 
 def finished(here: Path, *names: str) -> Path:
@@ -63,3 +63,14 @@ def test_a_list_that_names_no_files_owns_none(tmp_path: Path, files: Any) -> Non
     listed(tmp_path, files)
     with pytest.raises(InvalidInputError, match=r"mine\.txt"):
         output_directory(tmp_path, command="evaluate", overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t", "\n", "a\nb", "a\0b", "a\x1b[2J", ".", "..", "/"])
+def test_names_that_nobody_means_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="expected the name of a directory"):
+        require_output_name(name, "directory")
+
+
+def test_names_with_spaces_quotes_and_letters_of_any_kind_are_names() -> None:
+    for name in ("my model", "it's", "\N{GREEK SMALL LETTER PHI}", "`"):
+        assert require_output_name(name, "directory").name == name

@@ -42,11 +42,11 @@ def require_output_name(text: str | os.PathLike[str], what: str) -> Path:
         'one'
     """
     given = os.fspath(text)
-    if not given:
+    if not given.strip():
         msg = f"Got an empty output; expected the name of a {what}."
         raise InvalidInputError(msg, advice=_ONE)
     path = Path(given)
-    if "\0" in given or path.name in ("", ".", ".."):
+    if any(ord(letter) < ord(" ") for letter in given) or path.name in ("", ".", ".."):
         msg = f"Got the output {given!r}; expected the name of a {what}."
         raise InvalidInputError(msg, advice=_ONE)
     n_bytes = len(os.fsencode(path.name))

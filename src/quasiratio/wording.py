@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["NamedFormula", "feature_line", "first_of", "percent", "plain_json", "shortened"]
+__all__ = ["NamedFormula", "feature_line", "first_of", "percent", "plain_json", "shortened", "value_text"]
 
 _LONGEST_SHOWN = 60
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 4 * _LONGEST_SHOWN
 
 
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
@@ -21,6 +24,21 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
     """
     half = (longest - 3) // 2
     return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
+
+
+def value_text(value: object) -> str:
+    """Return what a message shows of a value that came from a file: aliases may stand for more than memory holds.
+
+    Example:
+        >>> value_text([1, "a"]), value_text(list(range(100)))
+        ("[1, 'a']", '[0, 1, 2, 3, 4, 5, ...]')
+        >>> value_text(1 << 20_000)
+        'a very large number'
+    """
+    try:
+        return shortened(_REPR.repr(value))
+    except ValueError:  # Python does not write such numbers
+        return "a very large number"
 
 
 def first_of(names: Sequence[str], most: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,41 @@ def test_weights_with_a_dot_in_an_rntuple(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.points[:, 0], [0.0, 0.1, 0.15])
     weights = read_weight_vectors(table, 3, columns=found.columns)
     np.testing.assert_array_equal(weights, np.column_stack(list(columns.values())))
+
+
+BOMB = "a: &a [x, x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"- {{a: {'9' * 400}}}",
+        f"- {{a: {'9' * 5000}}}",
+        f"- {{a: 0x{'f' * 5000}}}",
+        "- {a: 2020-99-99}",
+        "!!python/object/apply:os.system [touch pwned]",
+        "[" * 3000,
+        BOMB + "points: [*i]",
+        BOMB + "parameters: *i\npoints: [[1]]",
+    ],
+    ids=["large", "huge", "hexadecimal", "a date", "code", "deep", "a bomb of points", "a bomb of names"],
+)
+def test_hostile_points_are_one_short_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "points.yaml").write_text(text)
+    with pytest.raises(InvalidInputError, match=r"points\.yaml'.*expected") as caught:
+        read_points(tmp_path / "points.yaml")
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+def test_points_are_not_read_from_pipes_and_devices(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for path in (tmp_path / "pipe.yaml", Path("/dev/zero"), tmp_path):
+        with pytest.raises(
+            InvalidInputError, match="which is no regular file; expected a YAML file or a reweight card"
+        ):
+            read_points(path)
+    with pytest.raises(InvalidInputError, match="no file can have this name"):
+        read_points("a\0.yaml")

@@ -1,47 +1,39 @@
-"""The band of an ensemble covers: pulls against the exact ratio, pooled over independent data sets."""
+"""The band of an ensemble covers: pulls against the exact ratio, pooled over independent data sets.
+
+Eight members and otherwise the default settings, on the data sets of `benchmarks.coverage`. Pulls within one fit are
+correlated: on the toys single data sets have quantiles between 0.6 and 1.9, in six dimensions between 0.75 and 1.2, hence
+more of the former. At 20,000 events per class the toys have 1.25 and 1.33 (docs/benchmarks.md), which is more than is
+asked; no test says otherwise.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from benchmarks.coverage import inner_points
+from benchmarks.problems import problem
 
 from quasiratio import SignResolvedRatio
-from quasiratio.distributions import signed_gaussian_case
 
-N_EVENTS, N_DATA_SETS = 100_000, 10
 ONE_SIGMA = 0.6827
 
 
-def pulls(case_name: str, seed: int) -> npt.NDArray[np.float64]:
+def pulls(name: str, n_events: int, seed: int, n_members: int = 8) -> npt.NDArray[np.float64]:
     """Return (r - r*)/std where 95% of the reference lies, for one data set."""
-    case, rng = signed_gaussian_case(case_name), np.random.default_rng(seed)
-    training, validation = (
-        (
-            np.concatenate([reference.features, target.features]),
-            np.repeat([0, 1], [len(reference), len(target)]),
-            np.concatenate([reference.weights, target.weights]),
-        )
-        for reference, target in (case.samples(N_EVENTS, rng), case.samples(N_EVENTS // 10, rng))
-    )
-    model = SignResolvedRatio(
-        n_members=6,
-        hidden_layers=(32, 32),
-        max_steps=400,
-        batch_size=2048,
-        random_state=seed,
-        verbose=False,
-    ).fit(*training, validation=validation)
-    points = case.test_samples(4000, rng)[0].features
-    radius = np.hypot(*points.T)
-    points = points[radius < np.quantile(radius, 0.95)]
+    posed = problem(name)
+    points = inner_points(posed)
+    model = SignResolvedRatio(n_members=n_members, random_state=seed, verbose=False)
+    model.fit_samples(*posed.samples(n_events, np.random.default_rng(3000 + seed)))
     ratio, std = model.predict_ratio(points, return_std=True)
-    return (ratio - case.exact_ratio(points)) / std
+    return (ratio - posed.exact_ratio(points)) / std
 
 
-@pytest.mark.slow  # twenty ensembles
-@pytest.mark.parametrize("case_name", ["nonnegative", "signed"])
-def test_68_percent_of_the_pulls_are_near_one(case_name: str) -> None:
-    # Pulls within one fit are correlated, hence many data sets.
-    pooled = np.concatenate([pulls(case_name, seed) for seed in range(N_DATA_SETS)])
-    assert 0.7 < np.quantile(np.abs(pooled), ONE_SIGMA) < 1.4
+@pytest.mark.slow  # an ensemble of 20,000 events takes more than a quarter of a minute, and few of them decide nothing
+@pytest.mark.parametrize(
+    ("name", "n_events", "n_data_sets"),
+    [("six", 20_000, 6), ("nonnegative", 100_000, 10), ("signed", 100_000, 10)],
+)
+def test_68_percent_of_the_pulls_are_near_one(name: str, n_events: int, n_data_sets: int) -> None:
+    pooled = np.concatenate([pulls(name, n_events, seed) for seed in range(n_data_sets)])
+    assert 0.8 < np.quantile(np.abs(pooled), ONE_SIGMA) < 1.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare_runs(toy, written(tmp_path / "other", [], study="other"))
     with pytest.raises(InvalidInputError, match="no readable results"):
         compare_runs(toy, tmp_path / "nothing")
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(InvalidInputError, match=r"no readable results.json \(not what a study writes\)"):
+        compare_runs(toy, tmp_path / "pipe.json")

@@ -6,7 +6,6 @@ Files are plain values that know their lines; nothing in them can run or blow up
 from __future__ import annotations
 
 import difflib
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +24,12 @@ from quasiratio.cli.fit_schema import (
 )
 from quasiratio.cli.options import listed
 from quasiratio.errors import InvalidInputError
+from quasiratio.io.locations import short_text
 from quasiratio.registry import ESTIMATORS, load_plugins
+from quasiratio.wording import value_text
 
 __all__ = ["YamlMapping", "fit_configuration", "partial_configuration", "read_yaml_mapping"]
 
-_LONGEST_SHOWN = 60
-_MAX_BYTES = 1_000_000
 _MAX_DEPTH = 20
 
 
@@ -44,18 +43,10 @@ class _Origin:
     names: Mapping[str, str]
 
     def given(self, key: str, value: object) -> str:
-        shown, name = _shown(value), self.names.get(key, key)
+        shown, name = value_text(value), self.names.get(key, key)
         if self.path is None or key in self.overridden:
             return f"Got --{name.replace('_', '-')} {shown if not isinstance(value, str) else value}"
         return f"Got {name} = {shown} in line {self.lines.get(key, 1)} of {str(self.path)!r}"
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python does not write numbers of thousands of digits
-        return "a very large number"
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def fit_configuration(path: Path | None, options: Mapping[str, Any]) -> FitConfiguration:
@@ -201,7 +192,7 @@ def read_yaml_mapping(path: Path) -> YamlMapping:
         ...     read_yaml_mapping(file).lines
         {'members': 2}
     """
-    text = _text(path)
+    text = short_text(path, "configuration", "a YAML file")
     try:
         _refuse_unsafe(yaml.scan(text, Loader=yaml.SafeLoader), path)
         loader = yaml.SafeLoader(text)
@@ -219,24 +210,6 @@ def read_yaml_mapping(path: Path) -> YamlMapping:
         raise _error(
             path, line, "there is a character that YAML does not allow; expected plain text"
         ) from error
-
-
-def _text(path: Path) -> str:
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write into it
-            msg = f"Got the configuration {str(path)!r}, which is no regular file; expected a YAML file. Check the path."
-            raise InvalidInputError(msg)
-        if status.st_size > _MAX_BYTES:
-            msg = f"Got the configuration {str(path)!r} of more than a megabyte; expected a short YAML file."
-            raise InvalidInputError(msg)
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        msg = f"Got the configuration {str(path)!r}, which is no UTF-8 text; expected a YAML file."
-        raise InvalidInputError(msg) from error
-    except OSError as error:
-        msg = f"Got the configuration {str(path)!r}, which cannot be read ({error.strerror}). Check the path."
-        raise InvalidInputError(msg) from error
 
 
 def _refuse_unsafe(tokens: Iterator[Any], path: Path) -> None:

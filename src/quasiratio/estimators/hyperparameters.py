@@ -29,12 +29,13 @@ from quasiratio.training.standard import (
     standard_weight_decay,
     trial_settings,
 )
-from quasiratio.wording import shortened
+from quasiratio.wording import shortened, value_text
 
 __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
+_LARGEST_COUNT = 10**12
 _DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
 
 
@@ -227,6 +228,9 @@ class NetworkEstimator(PersistentEstimator):
             is_default = value is None and name != "n_members"
             if not is_default and not _is_count(value):
                 msg = f"Got {name} = {value!r}; expected a positive whole number."
+                raise InvalidInputError(msg)
+            if not is_default and value > _LARGEST_COUNT:
+                msg = f"Got {name} = {value_text(value)}; expected at most {_LARGEST_COUNT:,}."
                 raise InvalidInputError(msg)
         if self.n_threads is not None and self.n_threads > MOST_THREADS:
             msg = f"Got n_threads = {self.n_threads}; expected at most {MOST_THREADS}."

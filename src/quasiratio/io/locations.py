@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from quasiratio.io.remote import FilePath, RemotePath, is_address, local_path
 from quasiratio.registry import FORMATS
 from quasiratio.wording import shortened
 
-_LIST_SUFFIXES = (".txt", ".list", ".lst")
+__all__ = ["Spec", "locate", "named_twice", "short_text", "suffix_of"]
 
-__all__ = ["Spec", "locate", "named_twice", "suffix_of"]
+_LIST_SUFFIXES = (".txt", ".list", ".lst")
+_LONGEST_TEXT = 1_000_000
 
 Spec = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -165,3 +167,38 @@ def named_twice(path: FilePath) -> InvalidInputError:
     return InvalidInputError(
         f"Got the file {str(path)!r} twice; expected each once. Its events would count double."
     )
+
+
+def short_text(path: Path, what: str, expected: str) -> str:
+    """Read a text that a person has written, such as a configuration; never wait for a pipe or read a device to its end.
+
+    Args:
+        path: The file.
+        what: What it should be, for messages: `"configuration"`.
+        expected: What is expected of it: `"a YAML file"`.
+
+    Example:
+        >>> short_text(Path("/dev/zero"), "points", "a YAML file")
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the points '/dev/zero', which is no regular file; expected a YAML file. ...
+    """
+    given = f"Got the {what} {shortened(str(path), longest=300)!r}"
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write into it
+            msg = f"{given}, which is no regular file; expected {expected}. Check the path."
+            raise InvalidInputError(msg)
+        if status.st_size > _LONGEST_TEXT:
+            msg = f"{given} of more than a megabyte; expected {expected}, and a short one."
+            raise InvalidInputError(msg)
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        msg = f"{given}, which is no UTF-8 text; expected {expected}."
+        raise InvalidInputError(msg) from error
+    except (OSError, ValueError) as error:  # the latter for a name that no file can have
+        if isinstance(error, InvalidInputError):
+            raise
+        reason = getattr(error, "strerror", None) or "no file can have this name"
+        msg = f"{given}, which cannot be read ({reason}). Check the path."
+        raise InvalidInputError(msg) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import AssumedValueWarning, InvalidInputError
+from quasiratio.io.locations import short_text
+from quasiratio.wording import value_text
 
 __all__ = ["WeightPoints", "is_named_after_a_point", "point_of_name", "points_of_names", "read_points"]
 
@@ -127,11 +130,7 @@ def read_points(path: str | os.PathLike[str]) -> WeightPoints:
         [[0.0], [1.5]]
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"Got the points {str(file)!r}, which cannot be read ({error}); expected a YAML file or a reweight card."
-        raise InvalidInputError(msg) from error
+    text = short_text(file, "points", "a YAML file or a reweight card")
     if file.suffix in {".dat", ".txt"} or re.search(r"^\s*launch\b", text, re.MULTILINE):
         return _from_card(text, str(file))
     return _from_yaml(text, str(file))
@@ -216,14 +215,14 @@ def _from_yaml(text: str, source: str) -> WeightPoints:
             )
             raise InvalidInputError(msg)
     if branch is not None and (not isinstance(branch, str) or not branch):
-        msg = f"Got branch: {branch!r} in the points {source!r}; expected the name of one column."
+        msg = f"Got branch: {value_text(branch)} in the points {source!r}; expected the name of one column."
         raise InvalidInputError(msg)
     if branch is not None and columns is not None:
         msg = f"Got columns and a branch in the points {source!r}; expected one of them."
         raise InvalidInputError(msg)
     if reference is not None:
         if not isinstance(reference, dict):
-            msg = f"Got reference: {reference!r} in the points {source!r}; expected names and values, as in reference: {{{names[0]}: 1}}."
+            msg = f"Got reference: {value_text(reference)} in the points {source!r}; expected names and values, as in reference: {{{names[0]}: 1}}."
             raise InvalidInputError(msg)
         _matrix([reference], names, source)  # refuses what are no numbers of these parameters
         reference = {str(name): float(value) for name, value in reference.items()}
@@ -237,8 +236,19 @@ def _yaml_content(text: str, source: str) -> Any:  # noqa: ANN401
     try:
         pending = [yaml.compose(text, Loader=yaml.SafeLoader)]
         content = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        msg = f"Got the points {source!r}, which are no YAML ({' '.join(str(error).split())}); expected a list of points."
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+    ) as error:  # the last for dates and numbers that cannot be
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        reason = problem or (
+            "nested too deeply" if isinstance(error, RecursionError) else "a value cannot be read"
+        )
+        if isinstance(error, yaml.constructor.ConstructorError):
+            reason = "a tag (!), or a key that is no name"
+        msg = f"Got the points {source!r}, which are no YAML{where} ({reason}); expected a list of points."
         raise InvalidInputError(msg) from error
     seen: set[int] = set()  # an alias is the same node again
     while pending:
@@ -261,7 +271,7 @@ def _yaml_content(text: str, source: str) -> Any:  # noqa: ANN401
 def _names(values: Any, what: str, source: str) -> tuple[str, ...]:  # noqa: ANN401
     """Return names that are all there, all texts and all different."""
     if not isinstance(values, list) or not all(isinstance(value, str) and value for value in values):
-        msg = f"Got {what}: {values!r} in the points {source!r}; expected a list of names."
+        msg = f"Got {what}: {value_text(values)} in the points {source!r}; expected a list of names."
         raise InvalidInputError(msg)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
@@ -272,7 +282,7 @@ def _names(values: Any, what: str, source: str) -> tuple[str, ...]:  # noqa: ANN
 
 def _row(point: Any, order: tuple[str, ...], source: str) -> dict[str, float]:  # noqa: ANN401
     if not isinstance(point, list) or len(point) != len(order):
-        msg = f"Got the point {point!r} in {source!r}; expected {len(order)} numbers, for {', '.join(order)}."
+        msg = f"Got the point {value_text(point)} in {source!r}; expected {len(order)} numbers, for {', '.join(order)}."
         raise InvalidInputError(msg)
     return dict(zip(order, point, strict=True))
 
@@ -282,7 +292,7 @@ def _matrix(points: Sequence[Mapping[str, Any]], order: tuple[str, ...], source:
         bad = [key for key, value in point.items() if key not in order or not _is_number(value)]
         if bad:
             msg = (
-                f"Got {bad[0]!r} = {point[bad[0]]!r} among the points of {source!r}; expected finite numbers of the parameters "
+                f"Got {bad[0]!r} = {value_text(point[bad[0]])} among the points of {source!r}; expected finite numbers of the parameters "
                 f"{', '.join(order)}."
             )
             raise InvalidInputError(msg)
@@ -292,7 +302,9 @@ def _matrix(points: Sequence[Mapping[str, Any]], order: tuple[str, ...], source:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # whole numbers may be larger than any other
 
 
 def _number(text: str) -> float:

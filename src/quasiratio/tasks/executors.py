@@ -15,6 +15,8 @@ from quasiratio.tasks.worker import exit_with_parent
 
 __all__ = ["WorkerPool", "chosen_workers", "dask_workers", "local_workers", "own_process"]
 
+_MOST_JOBS = 1024
+
 _CONNECT_SECONDS = "15s"
 
 
@@ -59,8 +61,8 @@ def chosen_workers(
             advice = "Got both `jobs` and `scheduler`; expected one of them. Leave `jobs` out on a cluster."
             raise InvalidInputError(advice=advice)
         return dask_workers(scheduler)
-    if jobs is not None and jobs < 1:
-        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1.")
+    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
+        raise InvalidInputError(advice=f"Got `jobs={jobs}`; expected at least 1 and at most {_MOST_JOBS:,}.")
     if (jobs or default) == 1 and default == 1:
         return own_process()
     return local_workers(jobs or default or os.cpu_count() or 1)

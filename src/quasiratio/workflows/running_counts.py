@@ -123,6 +123,8 @@ class RangeCount:
 
     Args:
         ranges: Smallest and largest value of each feature, in the order of the features.
+        counts: Events outside and far outside, by feature, that were counted before.
+        n_events: Events that were looked at before.
 
     Example:
         >>> count = RangeCount({"pt": (20.0, 500.0)})
@@ -131,11 +133,13 @@ class RangeCount:
         'pt' (50.000% outside 20 .. 500, 25.000% farther than the range is wide)
     """
 
-    def __init__(self, ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(
+        self, ranges: Mapping[str, tuple[float, float]], counts: npt.ArrayLike = 0, n_events: int = 0
+    ) -> None:
         self.ranges = dict(ranges)
         self._bounds = np.array([self.ranges[name] for name in self.ranges]).reshape(-1, 2)
-        self._counts = np.zeros((2, len(self.ranges)), dtype=np.int64)
-        self._n_events = 0
+        self._counts = np.zeros((2, len(self.ranges)), dtype=np.int64) + np.asarray(counts, dtype=np.int64)
+        self._n_events = n_events
 
     def add(self, features: FeatureMatrix) -> None:
         """Count the events of one chunk, `(n, d)`."""
@@ -163,10 +167,8 @@ class RangeCount:
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
         """Make the counts of what `document` returned."""
-        made = cls({name: (low, high) for name, (low, high) in document["ranges"].items()})
-        made._counts = np.array(document["counts"], dtype=np.int64).reshape(2, -1)
-        made._n_events = int(document["n_events"])
-        return made
+        ranges = {name: (low, high) for name, (low, high) in document["ranges"].items()}
+        return cls(ranges, document["counts"], int(document["n_events"]))
 
     def result(self) -> tuple[OutsideRange, ...]:
         """Return the fractions so far, one entry per feature."""

@@ -102,6 +102,12 @@ def test_bad_files_are_refused_with_the_reason(
         load_parton_density(make(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"], ids=["long", "null"])
+def test_a_name_that_no_file_can_have_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="which does not exist; expected a grid"):
+        load_parton_density(Path(name))
+
+
 def test_truncated_and_binary_copies_of_the_bundled_grid_are_refused(tmp_path: Path) -> None:
     text = parton_density.bundled_grid_path().read_bytes()
     (tmp_path / "cut.dat").write_bytes(text[: len(text) // 2])

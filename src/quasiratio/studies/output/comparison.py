@@ -138,7 +138,9 @@ def read_results(path: Path) -> dict[str, Any]:
     """Read what a run wrote; `results` is then a list of `Result`."""
     file = path / RESULTS_NAME if path.is_dir() else path
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        # Opening a pipe would wait for somebody to write into it.
+        is_other = file.exists() and not file.is_file()
+        content = json.loads("" if is_other else file.read_text(encoding="utf-8"))
         found = [one for one in content["results"] if isinstance(one["value"], float | int)]
         return {
             "study": str(content["study"]),
@@ -147,8 +149,9 @@ def read_results(path: Path) -> dict[str, Any]:
             "results": [Result(**one) for one in found],
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or "not what a study writes"
         msg = (
-            f"Got {str(path)!r}, which has no readable {RESULTS_NAME} ({error}); expected the output directory of "
+            f"Got {str(path)!r}, which has no readable {RESULTS_NAME} ({reason}); expected the output directory of "
             "a study that ended, or its results.json."
         )
         raise InvalidInputError(msg) from error
