@@ -37,6 +37,7 @@ from quasiratio.generators.gg_hh.selection import FEATURES, REFERENCE_PT_CUTS, P
 from quasiratio.generators.gg_hh.shower import import_pythia
 from quasiratio.provenance import versions_of
 from quasiratio.sample import WeightedSample
+from quasiratio.wording import shortened
 
 __all__ = ["GeneratedSample", "generate"]
 
@@ -44,6 +45,7 @@ FloatArray = npt.NDArray[np.float64]
 Progress = Callable[[int, int, float], None]
 
 _PARTICLE_CHUNK, _PARTON_CHUNK = 4000, 100_000
+_MOST_EVENTS = 10**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +153,11 @@ def generate(
 
 
 def _require_counts(n_events: int, seed: int, chunk_size: int | None) -> None:
-    if int(n_events) != n_events or n_events <= 0:
-        msg = f"Got n_events = {n_events}; expected a positive whole number. Ask for at least one event."
+    if int(n_events) != n_events or not 0 < n_events <= _MOST_EVENTS:
+        msg = (
+            f"Got n_events = {shortened(str(n_events))}; expected a positive whole number. Ask for at least one event, and for at "
+            f"most {_MOST_EVENTS:,}."
+        )
         raise InvalidInputError(msg)
     if int(seed) != seed or seed < 0:
         msg = f"Got seed = {seed}; expected a nonnegative whole number. Choose another seed."
