@@ -24,7 +24,7 @@ from benchmarks.results import append_row, read_rows
 from benchmarks.toy import PUBLISHED_SIZES, ToyData, toy_data
 from quasiratio.errors import QuasiratioWarning
 from quasiratio.losses import Pare
-from quasiratio.studies.engine.runner import STORE_NAME
+from quasiratio.studies.engine.conduct import STORE_NAME
 from quasiratio.studies.output.study_files import RESULTS_NAME
 from quasiratio.tasks.store import ResultStore
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from quasiratio.atomic_files import write_file
 from quasiratio.provenance import Provenance
+from quasiratio.studies.engine.conduct import STORE_NAME
 from quasiratio.studies.engine.registry import study_by_name
-from quasiratio.studies.engine.runner import STORE_NAME
 from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.study_files import write_study_files
 from quasiratio.tasks import Outcome, ResultStore

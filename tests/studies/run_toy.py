@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.studies import toy_study
 
-from quasiratio.studies.engine.runner import run_study
+from quasiratio.studies.engine.conduct import run_study
 from quasiratio.tasks.executors import local_workers
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.studies.engine.runner import run_study
+from quasiratio.studies.engine.conduct import run_study
 from quasiratio.tasks import executors
 from quasiratio.tasks.executors import dask_workers, local_workers
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.study_rows import load_rows, save_rows, show_rows
 
 from quasiratio.provenance import Provenance
-from quasiratio.studies.engine.runner import STORE_NAME, run_study
+from quasiratio.studies.engine.conduct import STORE_NAME, run_study
 from quasiratio.studies.engine.study import Row
 from quasiratio.studies.output.study_files import RESULTS_NAME, write_study_files
 from quasiratio.studies.weight_variance import STUDY, tasks

@@ -14,9 +14,8 @@ import pytest
 
 from quasiratio.errors import InvalidInputError, MissingExtraError
 from quasiratio.progress import study_progress
-from quasiratio.studies.engine.conduct import StudyOptions, conduct_study, resolved_settings
+from quasiratio.studies.engine.conduct import StudyOptions, conduct_study, resolved_settings, run_study
 from quasiratio.studies.engine.registry import study_by_name, study_names
-from quasiratio.studies.engine.runner import run_study
 from quasiratio.tasks.executors import dask_workers, local_workers
 
 HERE = Path(__file__).parent

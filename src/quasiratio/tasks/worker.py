@@ -125,9 +125,10 @@ def exit_with_parent(n_threads: int) -> None:
     """Prepare a local worker: its threads, and its end when the process that started it ends it or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; who started the workers decides
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
-    if "torch" in sys.modules:  # it came with the function that was sent; else it reads the variable
-        import torch  # noqa: PLC0415
-
+    torch = sys.modules.get(
+        "torch"
+    )  # it may have come with the function that was sent; else it reads the variable
+    if torch is not None:
         torch.set_num_threads(n_threads)
     parent = multiprocessing.parent_process()
     if parent is not None:

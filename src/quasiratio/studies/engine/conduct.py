@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.progress import duration_text, study_progress
-from quasiratio.studies.engine.runner import STORE_NAME, run_study
+from quasiratio.progress import ShowTasks, duration_text, study_progress
+from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.study import Presentation, Settings, Study
 from quasiratio.studies.output.study_files import write_study_files
-from quasiratio.tasks import Outcome, WorkerPool, chosen_workers
+from quasiratio.tasks import LEASE_SECONDS, Outcome, ResultStore, WorkerPool, chosen_workers, run_tasks
 
-__all__ = ["StudyOptions", "conduct_study", "require_study_directory", "resolved_settings"]
+__all__ = [
+    "STORE_NAME",
+    "StudyOptions",
+    "conduct_study",
+    "require_study_directory",
+    "resolved_settings",
+    "run_study",
+]
+
+STORE_NAME = "results.sqlite"
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,33 @@ def conduct_study(
     if outcome.failures:
         say(f"{len(outcome.failures)} of {outcome.n_tasks} tasks failed; `resume=True` tries them again.")
     return outcome, presentation
+
+
+def run_study(
+    study: Study,
+    settings: Settings,
+    directory: Path,
+    pool: WorkerPool,
+    *,
+    show: ShowTasks | None = None,
+    lease: float = LEASE_SECONDS,
+) -> Outcome:
+    """Compute what is not stored yet.
+
+    Args:
+        study: What to run.
+        settings: With which settings.
+        directory: Where the store is, or will be.
+        pool: Who computes.
+        show: Called with rows (or tasks) done and in all.
+        lease: Seconds after which the claims of a runner that died are taken over.
+    """
+    tasks = list(study.tasks(settings))
+    if study.uses_directory:
+        place = {"directory": str(directory.resolve())}
+        tasks = [replace(task, arguments={**task.arguments, **place}) for task in tasks]
+    with ResultStore(directory / STORE_NAME, study.name, settings, Provenance.here()) as store:
+        return run_tasks(study.compute, tasks, store, pool, show=show, lease=lease)
 
 
 def resolved_settings(study: Study, options: StudyOptions) -> Settings:
