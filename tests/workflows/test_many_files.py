@@ -55,7 +55,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         qr.io.read_sample(f"{directory}/{name}*.root", features=FEATURES, weight="w")
         for name in ("ref", "tgt")
     ]
-    model = qr.SignResolvedRatio(max_steps=30, n_members=2, random_state=0).fit_samples(*samples)
+    model = qr.SignResolvedRatio(max_steps=30, n_members=2, random_state=0).fit_samples(
+        samples[0], samples[1]
+    )
     model.save(directory / "model")
     return directory
 
@@ -302,20 +304,19 @@ def test_inspect_and_evaluate_give_the_numbers_of_one_file(made: Path, tmp_path:
     """Read in many pieces by two processes, or as one file by one: the same to the last digit."""
     for name in ("ref", "tgt"):
         chunks = list(open_table(f"{made}/{name}*.root").chunks(["x", "y", "w"]))
-        columns = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
+        columns: dict[str, Any] = {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
         np.savez(tmp_path / f"{name}.npz", **columns)
     (tmp_path / "ref.txt").write_text(f"{made}/ref*.root\n")
     many, one = (f"@{tmp_path}/ref.txt", f"{made}/tgt*.root"), (tmp_path / "ref.npz", tmp_path / "tgt.npz")
     found = [
-        inspect_files(*files, features=["x", "y"], weight="w", jobs=jobs).inspection.as_dict()
+        inspect_files(files[0], files[1], features=["x", "y"], weight="w", jobs=jobs).inspection.as_dict()
         for files, jobs in ((many, 2), (one, None))
     ]
     assert found[0] == found[1]
     values = []
     for files, jobs in ((many, 2), (one, None)):
-        done = evaluate_files(
-            made / "model", *files, tmp_path / f"report{jobs}", weight="w", n_bins=10, jobs=jobs
-        )
+        report = tmp_path / f"report{jobs}"
+        done = evaluate_files(made / "model", files[0], files[1], report, weight="w", n_bins=10, jobs=jobs)
         values.append(
             {key: done.values[key] for key in ("closure", "omnibus", "risk_difference", "histograms")}
         )

@@ -31,6 +31,7 @@ __all__ = [
     "Labels",
     "NamePattern",
     "NamedOnce",
+    "Output",
     "OutputDir",
     "Plugins",
     "Quiet",
@@ -117,6 +118,10 @@ Jobs = Annotated[
 Scheduler = Annotated[
     str | None,
     typer.Option("--scheduler", metavar="ADDRESS", help="Dask scheduler instead, such as tcp://node1:8786."),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file of all events."),
 ]
 OutputDir = Annotated[
     str | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -174,7 +174,7 @@ class Table:
 def _absolute(file: TableFile) -> TableFile:
     """Return a reader whose path does not depend on the current directory."""
     reader: Any = file
-    if isinstance(file.path, Path) and is_dataclass(reader):
+    if isinstance(file.path, Path) and hasattr(reader, "__dataclass_fields__"):
         reader = replace(reader, path=file.path.absolute())
     return cast(TableFile, reader)
 

@@ -14,6 +14,7 @@ from quasiratio.cli.options import (
     Jobs,
     Json,
     NamePattern,
+    Output,
     OutputDir,
     Plugins,
     Quiet,
@@ -46,10 +47,7 @@ def apply(
     files: Annotated[
         list[str], typer.Argument(metavar="IN", help="Files, patterns, addresses, @lists or comma lists.")
     ],
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file of all events."),
-    ] = None,
+    output: Output = None,
     output_dir: OutputDir = None,
     name_pattern: NamePattern = None,
     resume: Resume = False,

@@ -14,6 +14,7 @@ from quasiratio.cli.options import (
     Jobs,
     Json,
     NamePattern,
+    Output,
     OutputDir,
     Quiet,
     Resume,
@@ -46,10 +47,7 @@ def positive(
     weight: Annotated[
         str, typer.Option("--weight", metavar="EXPR", help="Signed weight, such as 'w_gen*w_pu'.")
     ],
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="OUT", help="New .root, .parquet or .npz file of all events."),
-    ] = None,
+    output: Output = None,
     output_dir: OutputDir = None,
     name_pattern: NamePattern = None,
     resume: Resume = False,
