@@ -71,12 +71,13 @@ def test_a_fit_from_disk_is_as_good_and_normalised_over_all_events(
     assert model.training_sizes_ == pytest.approx(sizes, rel=1e-9)
     assert model.fit_check_.status == "good"
     qr.load(_written(model, tmp_path / "model"))
-    # With the same events in training the errors are the same; another split of so few events would change them more.
+    # The same events train. Batches are compared one by one in tests/training/test_stored_pool.py; in another order they
+    # move the error of a short training by some ten per cent, another split of so few events by more.
     held_out = store.read(0, start)
     in_memory = type(model)(**model.get_params()).fit(
         features, labels, weights, validation=(held_out.features, held_out.labels, held_out.weights)
     )
-    assert error(model) == pytest.approx(error(in_memory), rel=0.15)
+    assert error(model) < 1.2 * error(in_memory)
     events, y = stacked_samples(*samples)
     expected = data_fingerprint(store.names, events.features, y == 1, events.weights)
     for name in ("n_events", "sketches", "ranges"):
