@@ -84,7 +84,7 @@ class Repeated(Batches):
                     torch.cat([getattr(one, name) for one in shares], 1)
                     for name in ("features", "classes", "weights")
                 ),
-                shares[0].n_events,
+                n_events=shares[0].n_events,
             )
 
 
@@ -114,7 +114,7 @@ def test_ten_steps_on_the_same_batches_give_the_parameters_of_one_process(n_pool
     features, pools, validation = events(n_pools)
     batches = Repeated(features, pools, BATCH, torch.Generator().manual_seed(0))
     batches.union = [
-        [Batch(*(torch.from_numpy(one) for one in share[:3]), share[3]) for share in shares]
+        [Batch(*(torch.from_numpy(one) for one in share[:3]), n_events=share[3]) for share in shares]
         for shares in zip(*(one["given"] for one in found), strict=True)
     ]
     model = network(n_pools)

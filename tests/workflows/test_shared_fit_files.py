@@ -108,7 +108,7 @@ def refused(rank: int, directory: Path) -> list[str]:
         {"cache": str(directory / "store")},
         {"target": str(directory / "target2.npz")},
     ]
-    sentences = []
+    sentences: list[str] = []
     for change in changed:
         try:
             fit_files(**{"output": directory / f"model{len(sentences)}", **options(directory), **change})

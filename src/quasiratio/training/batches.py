@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -107,7 +107,7 @@ class Batch:
     features: Tensor
     classes: Tensor
     weights: Tensor
-    n_events: int | None = None
+    n_events: int | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.classes.shape[1]
@@ -183,7 +183,7 @@ class Batches:
                 torch.stack([part.features for part in parts], dim=1).flatten(0, 1),
                 torch.stack([part.classes for part in parts], dim=1).flatten(0, 1),
                 torch.stack([part.weights for part in parts], dim=1).flatten(0, 1),
-                wanted,
+                n_events=wanted,
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -256,9 +256,10 @@ def _flat(tensors: Sequence[Tensor]) -> Tensor:
 
 def _take(tensors: Sequence[Tensor], flat: Tensor) -> None:
     with torch.no_grad():
-        parts = flat.split([tensor.numel() for tensor in tensors])
-        for tensor, part in zip(tensors, parts, strict=True):
-            tensor.copy_(part.view_as(tensor))
+        start = 0
+        for tensor in tensors:
+            tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
+            start += tensor.numel()
 
 
 def _packed(value: object) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -160,11 +161,11 @@ def train(
         is_over = is_last or bool(best.done.all()) or not bool(torch.isfinite(running).any())
         is_over = ranks.same(is_over)
         if checkpoint is not None:
-            state = {name: part.state_dict() for name, part in parts.items()}
+            state: dict[str, Any] = {name: part.state_dict() for name, part in parts.items()}
             next_step = n_steps if is_over else step + 1
             state |= {"next_step": next_step, "n_diverged_epochs": n_diverged_epochs}
             state["batches"] = ranks.gathered(state["batches"])
-            ranks.once(lambda state=state: checkpoint.save(state))
+            ranks.once(partial(checkpoint.save, state))
         if is_over:
             break
         running, n_running = torch.zeros_like(best.risk), 0
