@@ -40,7 +40,7 @@ from quasiratio.ratios.coefficient_model import (
     add_columns,
     add_mean,
 )
-from quasiratio.ratios.sign_odds import add_capped_log_odds, capped_log_odds
+from quasiratio.ratios.sign_odds import add_capped_log_odds, add_kept_below, add_softplus, capped_log_odds, kept_below
 from quasiratio.ratios.square_model import SquareDocument, SquareModel
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ class SignClassesDocument(CoefficientModelDocument):
 
     kind: Literal["sign-resolved"]
     classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    is_bounded: bool = False
 
     @model_validator(mode="after")
     def _check_classes(self) -> Self:
@@ -164,8 +165,9 @@ class SignClassesDocument(CoefficientModelDocument):
         return len(self.classes)
 
     def constants(self) -> dict[str, int]:
-        """Scale of each function."""
-        return {"scales": self.n_functions}
+        """Scale of each function, and the largest share of each of its classes."""
+        bounds = {"largest": len(self.classes) - 1 - self.has_signs} if self.is_bounded else {}
+        return {"scales": self.n_functions, **bounds}
 
 
 class SignClassesModel(CoefficientModel):
@@ -181,9 +183,13 @@ class SignClassesModel(CoefficientModel):
         floor: Smallest sign asymmetry of the reference; `None` for any.
         classes: The classes that carry weight; the first is the positive reference.
         scales: $a_j$ of each function.
+        largest: Upper bound of the share of each class behind the reference, relative to the reference: the largest that a training
+            event brings, which no conditional mean exceeds; `None` for no bound. An exponential that leaves the events it was
+            trained on would otherwise reach any number.
     """
 
     scales: Tensor
+    largest: Tensor | None
     document_type: ClassVar[type[CoefficientModelDocument]] = SignClassesDocument
 
     def __init__(
@@ -196,19 +202,32 @@ class SignClassesModel(CoefficientModel):
         *,
         classes: Sequence[TargetClass],
         scales: npt.NDArray[np.float64],
+        largest: npt.NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(scaling, network, n_members, terms, floor)
         self.classes = tuple(classes)
         self.has_signs = TargetClass(-1, -1) in self.classes
         self.register_buffer("scales", torch.from_numpy(np.array(scales, dtype=np.float64, order="C")))
+        bounds = None if largest is None else torch.from_numpy(np.array(largest, dtype=np.float64, order="C"))
+        self.register_buffer("largest", bounds)
+
+    @property
+    def n_reference(self) -> int:
+        """Classes of the reference."""
+        return 1 + self.has_signs
 
     def training_outputs(self, outputs: Tensor) -> Tensor:
-        """Return the logits, with the odds of a negative reference capped."""
-        if not self.has_signs or self.floor is None:
-            return outputs
-        columns = list(outputs.unbind(dim=-1))
-        columns[1] = columns[0] + capped_log_odds(columns[1] - columns[0], self.floor)
-        return torch.stack(columns, dim=-1)
+        """Return the logits, with the odds of a negative reference and the shares of all functions capped."""
+        reference, others = outputs[..., : self.n_reference], outputs[..., self.n_reference :]
+        if self.has_signs:
+            positive = reference[..., :1]
+            reference = torch.cat(
+                [positive, positive + capped_log_odds(reference[..., 1:] - positive, self.floor)], dim=-1
+            )
+        if self.largest is not None:
+            whole = torch.logsumexp(reference, dim=-1, keepdim=True)
+            others = whole + kept_below(others - whole, self.largest.log().to(outputs.dtype))
+        return torch.cat([reference, others], dim=-1)
 
     def log_odds(self, outputs: Tensor) -> Tensor | None:
         """Return the difference of the two logits of the reference, capped."""
@@ -234,7 +253,12 @@ class SignClassesModel(CoefficientModel):
     def document_fields(self) -> dict[str, Any]:
         """Return the kind and the classes."""
         classes = [[part.function, part.sign] for part in self.classes]
-        return {"kind": "sign-resolved", "has_signs": self.has_signs, "classes": classes}
+        return {
+            "kind": "sign-resolved",
+            "has_signs": self.has_signs,
+            "classes": classes,
+            "is_bounded": self.largest is not None,
+        }
 
     @classmethod
     def from_document(cls, document: SignClassesDocument, stored: StoredModel) -> Self:
@@ -246,13 +270,7 @@ class SignClassesModel(CoefficientModel):
     def add_onnx_functions(self, graph: OnnxGraph, outputs: str, *, average: bool) -> str:
         """Add the cap, the average of log-probabilities and the recombination."""
         n_classes, n_functions = len(self.classes), len(self.scales)
-        if self.has_signs and self.floor is not None:
-            plus, minus = (add_columns(graph, outputs, [index]) for index in (0, 1))
-            capped = graph.add(
-                "Add", plus, add_capped_log_odds(graph, graph.add("Sub", minus, plus), self.floor)
-            )
-            rest = add_columns(graph, outputs, range(2, n_classes))
-            outputs = graph.add("Concat", plus, capped, rest, axis=-1)
+        outputs = self._add_caps(graph, outputs)
         if average:
             outputs = add_mean(graph, graph.add("LogSoftmax", outputs, axis=-1))
         relative = graph.add("Exp", graph.add("Sub", outputs, add_columns(graph, outputs, [0])))
@@ -265,6 +283,20 @@ class SignClassesModel(CoefficientModel):
         return graph.add(
             "Div", graph.add("MatMul", relative, signs), graph.add("MatMul", relative, reference)
         )
+
+    def _add_caps(self, graph: OnnxGraph, outputs: str) -> str:
+        """Add `training_outputs` to a graph."""
+        reference = whole = add_columns(graph, outputs, [0])
+        others = add_columns(graph, outputs, range(self.n_reference, len(self.classes)))
+        if self.has_signs:
+            odds = graph.add("Sub", add_columns(graph, outputs, [1]), reference)
+            odds = odds if self.floor is None else add_capped_log_odds(graph, odds, self.floor)
+            whole = graph.add("Add", whole, add_softplus(graph, odds))
+            reference = graph.add("Concat", reference, graph.add("Add", reference, odds), axis=-1)
+        if self.largest is not None:
+            bounds = self.largest.log().cpu().numpy()
+            others = graph.add("Add", whole, add_kept_below(graph, graph.add("Sub", others, whole), bounds))
+        return graph.add("Concat", reference, others, axis=-1)
 
 
 AnyCoefficientDocument = Annotated[
