@@ -83,7 +83,7 @@ def kept_below(values: Tensor, largest: Tensor | float) -> Tensor:
 
     Example:
         >>> import torch
-        >>> kept_below(torch.tensor([-6.0, 1.0, 50.0]), 1.0).round(decimals=4).tolist()
+        >>> kept_below(torch.tensor([-6.0, 1.0, 50.0], dtype=torch.float64), 1.0).round(decimals=4).tolist()
         [-6.0, 0.8267, 1.0]
     """
     return largest - softplus(SHARPNESS * (largest - values)) / SHARPNESS
