@@ -219,8 +219,8 @@ def sizes(options: argparse.Namespace) -> Rows:
             "problem": "sizes",
             "n_events": n_events,
             "seed": seed,
-            "rms_mined": rms[0],
-            "rms_mined_sign_resolved": rms[1],
+            "rms_regression": rms[0],
+            "rms_mined": rms[1],
             "rms_two_samples": rms[2],
         }
 
