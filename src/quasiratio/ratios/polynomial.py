@@ -183,9 +183,8 @@ class SignClassesModel(CoefficientModel):
         floor: Smallest sign asymmetry of the reference; `None` for any.
         classes: The classes that carry weight; the first is the positive reference.
         scales: $a_j$ of each function.
-        largest: Upper bound of the share of each class behind the reference, relative to the reference: the largest that a training
-            event brings, which no conditional mean exceeds; `None` for no bound. An exponential that leaves the events it was
-            trained on would otherwise reach any number.
+        largest: Upper bound of the share of each class behind the reference, relative to the reference; `None` for no bound. An
+            exponential that leaves the events it was trained on would otherwise reach any number.
     """
 
     scales: Tensor
