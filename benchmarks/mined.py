@@ -214,15 +214,13 @@ def sizes(options: argparse.Namespace) -> Rows:
         ]
         two = qr.SignResolvedRatio(random_state=seed, verbose=False)
         two.fit_samples(qr.WeightedSample(events.features), case.target_sample(n_events, rng))
-        rms = [float(np.sqrt(np.mean((model.predict_ratio(X) - exact) ** 2))) for model in (*mined, two)]
-        return {
-            "problem": "sizes",
-            "n_events": n_events,
-            "seed": seed,
-            "rms_regression": rms[0],
-            "rms_mined": rms[1],
-            "rms_two_samples": rms[2],
+        rms = {
+            name: float(np.sqrt(np.mean((model.predict_ratio(X) - exact) ** 2)))
+            for name, model in zip(
+                ("rms_regression", "rms_mined", "rms_two_samples"), (*mined, two), strict=True
+            )
         }
+        return {"problem": "sizes", "n_events": n_events, "seed": seed, **rms}
 
     for n_events in options.sizes or (10_000, 30_000, 100_000):
         for seed in options.seeds:

@@ -253,7 +253,9 @@ def test_mean_shares_are_recombined_to_the_means(negative: float) -> None:
     model = qr.PolynomialRatio(case.basis, method="sign-resolved", **(QUICK | {"max_steps": 1}))
     inner: Any = model.fit(events.features, events.mined, events.weights).model_
     matrix, scales = inner.matrix.numpy(), inner.scales.numpy()
-    terms = [int(np.flatnonzero((matrix != 0).sum(axis=1) * matrix[:, k] == 1)[0]) for k in range(len(scales))]
+    terms = [
+        int(np.flatnonzero((matrix != 0).sum(axis=1) * matrix[:, k] == 1)[0]) for k in range(len(scales))
+    ]
     signed = events.mined[:, terms] * events.weights[:, None]
     shares = [
         np.mean(events.weights == sign)

@@ -107,7 +107,9 @@ def test_rounded_weights_of_a_square_are_not_negative(files: Path, tmp_path: Pat
 
 def test_points_in_another_order_are_refused(files: Path) -> None:
     swapped = [NAMES[1], NAMES[0], *NAMES[2:]]
-    with pytest.raises(InvalidInputError, match=r"of 6000 events.*no polynomial of order 2.*order of the points"):
+    with pytest.raises(
+        InvalidInputError, match=r"of 6000 events.*no polynomial of order 2.*order of the points"
+    ):
         read_eft_sample(files / "named.npz", points=files / "points.yaml", columns=swapped)
 
 

@@ -40,7 +40,13 @@ from quasiratio.ratios.coefficient_model import (
     add_columns,
     add_mean,
 )
-from quasiratio.ratios.sign_odds import add_capped_log_odds, add_kept_below, add_softplus, capped_log_odds, kept_below
+from quasiratio.ratios.sign_odds import (
+    add_capped_log_odds,
+    add_kept_below,
+    add_softplus,
+    capped_log_odds,
+    kept_below,
+)
 from quasiratio.ratios.square_model import SquareDocument, SquareModel
 
 if TYPE_CHECKING:

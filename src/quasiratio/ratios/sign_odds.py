@@ -102,7 +102,9 @@ def add_kept_below(graph: OnnxGraph, values: str, largest: npt.NDArray[np.float6
 
 def add_softplus(graph: OnnxGraph, values: str) -> str:
     """Add softplus to a graph, in a form that does not overflow."""
-    tail = graph.add("Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", values))), 1.0))
+    tail = graph.add(
+        "Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", values))), 1.0)
+    )
     return graph.add("Add", graph.add("Relu", values), tail)
 
 
