@@ -40,13 +40,7 @@ from quasiratio.ratios.coefficient_model import (
     add_columns,
     add_mean,
 )
-from quasiratio.ratios.sign_odds import (
-    add_capped_log_odds,
-    add_kept_below,
-    add_softplus,
-    capped_log_odds,
-    kept_below,
-)
+from quasiratio.ratios.sign_odds import add_capped_log_odds, capped_log_odds
 from quasiratio.ratios.square_model import SquareDocument, SquareModel
 
 if TYPE_CHECKING:
@@ -222,17 +216,12 @@ class SignClassesModel(CoefficientModel):
         return 1 + self.has_signs
 
     def training_outputs(self, outputs: Tensor) -> Tensor:
-        """Return the logits, with the odds of a negative reference and the shares of all functions capped."""
-        reference, others = outputs[..., : self.n_reference], outputs[..., self.n_reference :]
-        if self.has_signs:
-            positive = reference[..., :1]
-            reference = torch.cat(
-                [positive, positive + capped_log_odds(reference[..., 1:] - positive, self.floor)], dim=-1
-            )
-        if self.largest is not None:
-            whole = torch.logsumexp(reference, dim=-1, keepdim=True)
-            others = whole + kept_below(others - whole, self.largest.log().to(outputs.dtype))
-        return torch.cat([reference, others], dim=-1)
+        """Return the logits, with the odds of a negative reference capped."""
+        if not self.has_signs or self.floor is None:
+            return outputs
+        positive = outputs[..., :1]
+        negative = positive + capped_log_odds(outputs[..., 1:2] - positive, self.floor)
+        return torch.cat([positive, negative, outputs[..., 2:]], dim=-1)
 
     def log_odds(self, outputs: Tensor) -> Tensor | None:
         """Return the difference of the two logits of the reference, capped."""
@@ -243,6 +232,12 @@ class SignClassesModel(CoefficientModel):
         return self._functions(self.training_outputs(outputs))
 
     def _functions(self, logits: Tensor) -> Tensor:
+        if self.largest is not None:  # training does without: a bound that is felt there bends the tails
+            whole = torch.logsumexp(logits[..., : self.n_reference], dim=-1, keepdim=True)
+            others = torch.minimum(
+                logits[..., self.n_reference :], whole + self.largest.log().to(logits.dtype)
+            )
+            logits = torch.cat([logits[..., : self.n_reference], others], dim=-1)
         relative = (logits - logits[..., :1]).exp()
         reference = 1.0 - relative[..., 1] if self.has_signs else torch.ones_like(relative[..., 0])
         functions = [torch.zeros_like(reference) for _ in range(len(self.scales))]
@@ -275,9 +270,17 @@ class SignClassesModel(CoefficientModel):
     def add_onnx_functions(self, graph: OnnxGraph, outputs: str, *, average: bool) -> str:
         """Add the cap, the average of log-probabilities and the recombination."""
         n_classes, n_functions = len(self.classes), len(self.scales)
-        outputs = self._add_caps(graph, outputs)
+        if self.has_signs and self.floor is not None:
+            plus, minus = (add_columns(graph, outputs, [index]) for index in (0, 1))
+            capped = graph.add(
+                "Add", plus, add_capped_log_odds(graph, graph.add("Sub", minus, plus), self.floor)
+            )
+            rest = add_columns(graph, outputs, range(2, n_classes))
+            outputs = graph.add("Concat", plus, capped, rest, axis=-1)
         if average:
             outputs = add_mean(graph, graph.add("LogSoftmax", outputs, axis=-1))
+        if self.largest is not None:
+            outputs = self._add_bound(graph, outputs)
         relative = graph.add("Exp", graph.add("Sub", outputs, add_columns(graph, outputs, [0])))
         signs, reference = np.zeros((n_classes, n_functions)), np.zeros((n_classes, 1))
         for index, (function, sign) in enumerate(self.classes):
@@ -289,19 +292,15 @@ class SignClassesModel(CoefficientModel):
             "Div", graph.add("MatMul", relative, signs), graph.add("MatMul", relative, reference)
         )
 
-    def _add_caps(self, graph: OnnxGraph, outputs: str) -> str:
-        """Add `training_outputs` to a graph."""
-        reference = whole = add_columns(graph, outputs, [0])
-        others = add_columns(graph, outputs, range(self.n_reference, len(self.classes)))
-        if self.has_signs:
-            odds = graph.add("Sub", add_columns(graph, outputs, [1]), reference)
-            odds = odds if self.floor is None else add_capped_log_odds(graph, odds, self.floor)
-            whole = graph.add("Add", whole, add_softplus(graph, odds))
-            reference = graph.add("Concat", reference, graph.add("Add", reference, odds), axis=-1)
-        if self.largest is not None:
-            bounds = self.largest.log().cpu().numpy()
-            others = graph.add("Add", whole, add_kept_below(graph, graph.add("Sub", others, whole), bounds))
-        return graph.add("Concat", reference, others, axis=-1)
+    def _add_bound(self, graph: OnnxGraph, logits: str) -> str:
+        """Add the bound of all shares behind the reference to a graph."""
+        bounds = torch.log(self.largest).cpu().numpy() if self.largest is not None else 0.0
+        reference = add_columns(graph, logits, range(self.n_reference))
+        whole = graph.add("ReduceLogSumExp", reference, graph.axes(-1), keepdims=1)
+        others = add_columns(graph, logits, range(self.n_reference, len(self.classes)))
+        return graph.add(
+            "Concat", reference, graph.add("Min", others, graph.add("Add", whole, bounds)), axis=-1
+        )
 
 
 AnyCoefficientDocument = Annotated[

@@ -25,9 +25,6 @@ from torch.nn.functional import softplus
 from quasiratio.model_files.document import Document
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from quasiratio.model_files.onnx_graph import OnnxGraph
 
 __all__ = [
@@ -35,11 +32,8 @@ __all__ = [
     "FloorsDocument",
     "SignFloors",
     "add_capped_log_odds",
-    "add_kept_below",
-    "add_softplus",
     "capped_log_odds",
     "floors_document",
-    "kept_below",
     "largest_log_odds",
 ]
 
@@ -75,37 +69,18 @@ def capped_log_odds(log_odds: Tensor, floor: float | None) -> Tensor:
         >>> [round(a, 4) for a in ((1 - odds) / (1 + odds)).tolist()]
         [0.9951, 0.1]
     """
-    return log_odds if floor is None else kept_below(log_odds, largest_log_odds(floor))
-
-
-def kept_below(values: Tensor, largest: Tensor | float) -> Tensor:
-    """Keep values below the largest: the identity well below it.
-
-    Example:
-        >>> import torch
-        >>> kept_below(torch.tensor([-6.0, 1.0, 50.0], dtype=torch.float64), 1.0).round(decimals=4).tolist()
-        [-6.0, 0.8267, 1.0]
-    """
-    return largest - softplus(SHARPNESS * (largest - values)) / SHARPNESS
+    if floor is None:
+        return log_odds
+    largest = largest_log_odds(floor)
+    return largest - softplus(SHARPNESS * (largest - log_odds)) / SHARPNESS
 
 
 def add_capped_log_odds(graph: OnnxGraph, log_odds: str, floor: float) -> str:
-    """Add the cap to a graph."""
-    return add_kept_below(graph, log_odds, largest_log_odds(floor))
-
-
-def add_kept_below(graph: OnnxGraph, values: str, largest: npt.NDArray[np.float64] | float) -> str:
-    """Add `kept_below` to a graph."""
-    gap = graph.add("Mul", graph.add("Sub", largest, values), SHARPNESS)
-    return graph.add("Sub", largest, graph.add("Div", add_softplus(graph, gap), SHARPNESS))
-
-
-def add_softplus(graph: OnnxGraph, values: str) -> str:
-    """Add softplus to a graph, in a form that does not overflow."""
-    tail = graph.add(
-        "Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", values))), 1.0)
-    )
-    return graph.add("Add", graph.add("Relu", values), tail)
+    """Add the cap to a graph, with softplus in a form that does not overflow."""
+    gap = graph.add("Mul", graph.add("Sub", largest_log_odds(floor), log_odds), SHARPNESS)
+    tail = graph.add("Log", graph.add("Add", graph.add("Exp", graph.add("Neg", graph.add("Abs", gap))), 1.0))
+    softplus = graph.add("Add", graph.add("Relu", gap), tail)
+    return graph.add("Sub", largest_log_odds(floor), graph.add("Div", softplus, SHARPNESS))
 
 
 class FloorsDocument(Document):
