@@ -208,17 +208,19 @@ def sizes(options: argparse.Namespace) -> Rows:
         exact = case.exact_ratio(X)
         rng = np.random.default_rng(seed)
         events = case.sample(n_events, rng)
-        mined = qr.JointRatio(random_state=seed, verbose=False).fit(events.features, events.mined)
+        mined = [
+            qr.JointRatio(method=method, random_state=seed, verbose=False).fit(events.features, events.mined)
+            for method in METHODS
+        ]
         two = qr.SignResolvedRatio(random_state=seed, verbose=False)
         two.fit_samples(qr.WeightedSample(events.features), case.target_sample(n_events, rng))
-        rms = [float(np.sqrt(np.mean((model.predict_ratio(X) - exact) ** 2))) for model in (mined, two)]
-        return {
-            "problem": "sizes",
-            "n_events": n_events,
-            "seed": seed,
-            "rms_mined": rms[0],
-            "rms_two_samples": rms[1],
+        rms = {
+            name: float(np.sqrt(np.mean((model.predict_ratio(X) - exact) ** 2)))
+            for name, model in zip(
+                ("rms_regression", "rms_mined", "rms_two_samples"), (*mined, two), strict=True
+            )
         }
+        return {"problem": "sizes", "n_events": n_events, "seed": seed, **rms}
 
     for n_events in options.sizes or (10_000, 30_000, 100_000):
         for seed in options.seeds:

@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 
-__all__ = ["SolvedWeights", "require_finite_weights", "require_reference"]
+__all__ = ["SolvedWeights", "require_finite_weights", "require_polynomial", "require_reference"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _SMALL_REFERENCE = 1e-6
+_LARGEST_RESIDUAL = 0.01
 _SHOWN_EVENTS = 5
 _CHUNK = 2**16
 
@@ -85,6 +86,24 @@ def require_reference(reference: FloatArray, largest: FloatArray, *, name: str) 
             f"Got {len(vanishing)} of {len(reference)} events{why} whose weight of the reference {name} is below "
             f"{_SMALL_REFERENCE:g} of their largest weight, such as number {shown}; expected a reference that covers all "
             "points. Choose another reference point, or leave these events out knowing what is lost."
+        )
+        raise InvalidInputError(msg)
+
+
+def require_polynomial(residual: FloatArray, order: int) -> None:
+    """Raise where the weights of an event are not those of one polynomial, beyond what rounding explains.
+
+    Args:
+        residual: Of each event, relative to its largest weight.
+        order: Of the polynomial.
+    """
+    bad = np.flatnonzero(residual > _LARGEST_RESIDUAL)
+    if len(bad):
+        shown = ", ".join(str(number) for number in bad[:_SHOWN_EVENTS])
+        msg = (
+            f"Got {len(bad)} of {len(residual)} events, such as number {shown}, whose weights are no polynomial of order {order} at "
+            f"these points: they are off by up to {residual.max():.2g} of the largest weight of the event; expected at most "
+            f"{_LARGEST_RESIDUAL:g}. Check the values and the order of the points, and whether a higher order is needed."
         )
         raise InvalidInputError(msg)
 

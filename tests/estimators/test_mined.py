@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 import quasiratio as qr
@@ -242,6 +243,39 @@ def test_mined_needs_a_third_of_the_events_of_two_samples() -> None:
         ratio = qr.SignResolvedRatio(random_state=seed).fit_samples(reference, case.target_sample(9000, rng))
         two.append(np.mean((ratio.predict_ratio(X) - exact) ** 2))
     assert np.mean(mined) < np.mean(two)
+
+
+@pytest.mark.parametrize("negative", [0.0, 0.6])
+def test_mean_shares_are_recombined_to_the_means(negative: float) -> None:
+    """A network that says the mean share of every class says the weighted means of the coefficients."""
+    case = LatentAmplitudeCase(negative=negative)
+    events = case.sample(2000, np.random.default_rng(0))
+    model = qr.PolynomialRatio(case.basis, method="sign-resolved", **(QUICK | {"max_steps": 1}))
+    inner: Any = model.fit(events.features, events.mined, events.weights).model_
+    matrix, scales = inner.matrix.numpy(), inner.scales.numpy()
+    terms = [
+        int(np.flatnonzero((matrix != 0).sum(axis=1) * matrix[:, k] == 1)[0]) for k in range(len(scales))
+    ]
+    signed = events.mined[:, terms] * events.weights[:, None]
+    shares = [
+        np.mean(events.weights == sign)
+        if function < 0
+        else scales[function] * np.maximum(sign * signed[:, function], 0).mean()
+        for function, sign in inner.classes
+    ]
+    functions = inner.member_functions(torch.tensor(shares).log()[None, None])[0, 0].numpy()
+    np.testing.assert_allclose(functions, signed.mean(axis=0) / events.weights.mean(), atol=0.01)
+
+
+def test_shares_stay_below_twice_the_largest() -> None:
+    """An exponential that leaves the training events would reach any number."""
+    events = CASE.sample(2000, np.random.default_rng(0))
+    model = qr.PolynomialRatio(CASE.basis, method="sign-resolved", **(QUICK | {"max_steps": 20}))
+    far = np.array([[300.0, 0.0], [-300.0, 0.0]])
+    learned = model.fit(events.features, events.mined).predict_coefficients(far)
+    largest = np.abs(events.mined).max(axis=0)
+    assert np.all(np.abs(learned) < 2.1 * largest)
+    assert np.any(np.abs(learned) > 0.5 * largest)
 
 
 def test_free_terms_hold_for_relations_of_several_terms() -> None:

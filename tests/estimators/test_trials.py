@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import quasiratio as qr
 from quasiratio.distributions import signed_gaussian_case
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.trials import Trained, best_of_trials
+from quasiratio.training.standard import mined_settings
 
 QUICK: dict[str, Any] = {"random_state": 0, "verbose": False}
 
@@ -47,24 +49,42 @@ def risks_of(risks: dict[tuple[float, float], float], standard: Fit) -> Any:
     return train_once
 
 
+def mined(fit: Fit) -> Fit:
+    """Return the fit with the settings of events that bring their values."""
+    standard = fit.with_settings(fit.settings)
+    standard.settings, *standard.trials = mined_settings(fit.settings, 2000)
+    return standard
+
+
 def test_every_difference_is_to_the_standard(fit: Fit) -> None:
-    """Also of the longer trainings, which are taken as long as they beat the one before."""
-    risks = {(1.0, 1.0): 1.0, (0.33, 1.0): 0.9, (3.0, 0.1): 0.7, (10.0, 0.0): 0.5}
-    best, report = best_of_trials(fit, risks_of(risks, fit), longer=True)
+    """Also that of the longest training."""
+    standard = mined(fit)
+    risks = {(1.0, 1.0): 1.0, (0.33, 3.0): 1.1, (3.33, 0.0): 0.5}
+    best, report = best_of_trials(standard, risks_of(risks, standard))
     assert float(best.losses.mean()) == pytest.approx(0.5, abs=0.02)
-    assert report.chosen == len(report.trials) - 1 == 6
+    assert report.chosen == len(report.trials) - 1 == 3
     for trial in report.trials:
         assert trial.difference == pytest.approx(trial.risk - report.trials[0].risk, abs=1e-6)
     said = str(report)
     assert "lower by 0.5 ± " in said
-    assert "than that of the standard 12 passes" in said
+    assert "than that of the standard 36" in said
 
 
-def test_a_longer_training_must_beat_the_best_so_far(fit: Fit) -> None:
-    risks = {(1.0, 1.0): 1.0, (0.33, 1.0): 0.6, (3.0, 0.1): 0.7, (10.0, 0.0): 0.1}
-    _, report = best_of_trials(fit, risks_of(risks, fit), longer=True)
-    assert round(report.trials[report.chosen].n_passes) == 4
-    assert round(report.trials[-1].n_passes) == 36  # tried, and the end of it
+def test_nothing_longer_is_tried_where_shorter_was_better(fit: Fit) -> None:
+    standard = mined(fit)
+    risks = {(1.0, 1.0): 1.0, (0.33, 3.0): 0.6, (3.33, 0.0): 0.1}
+    _, report = best_of_trials(standard, risks_of(risks, standard))
+    assert [round(trial.n_passes) for trial in report.trials] == [36, 12, 12]
+    assert report.chosen == 1
+
+
+def test_a_given_decay_or_length_is_kept(fit: Fit) -> None:
+    lengths = mined_settings(fit.settings, 2000, fixed_decay=True)
+    assert [(one.n_passes, one.weight_decay) for one in lengths] == [
+        (passes, fit.settings.weight_decay) for passes in (36.0, 12.0, 120.0)
+    ]
+    given = replace(fit.settings, max_steps=100)
+    assert mined_settings(given, 2000) == [given]
 
 
 def test_five_thousand_events_need_no_setting() -> None:

@@ -89,6 +89,30 @@ def test_an_inspection_has_the_facts(files: Path) -> None:
     assert linear.axes[0].highest == pytest.approx(-1 / slope.min())
 
 
+def test_rounded_weights_of_a_square_are_not_negative(files: Path, tmp_path: Path) -> None:
+    """Weights of 14 bits leave a perfect square below zero by their rounding: that is no negative density."""
+    with np.load(files / "named.npz") as stored:
+        columns = dict(stored)
+    for name in NAMES:
+        mantissa, exponent = np.frexp(columns[name])
+        columns[name] = np.ldexp(np.round(mantissa * 2**15) / 2**15, exponent)
+    np.savez(tmp_path / "rounded.npz", **columns)
+    found = inspect_eft_files(tmp_path / "rounded.npz", pattern="rwgt*")
+    assert 1e-6 < found.largest_residual < 1e-3
+    assert [point.negative_fraction for point in found.points] == [0.0] * len(POINTS)
+    assert all((axis.lowest, axis.highest) == (-np.inf, np.inf) for axis in found.axes)
+    shown = CliRunner().invoke(app, ["eft", "inspect", str(files / "named.npz"), "--pattern", "rwgt*"])
+    assert "nonnegative at every value of a (others at the reference)" in shown.output
+
+
+def test_points_in_another_order_are_refused(files: Path) -> None:
+    swapped = [NAMES[1], NAMES[0], *NAMES[2:]]
+    with pytest.raises(
+        InvalidInputError, match=r"of 6000 events.*no polynomial of order 2.*order of the points"
+    ):
+        read_eft_sample(files / "named.npz", points=files / "points.yaml", columns=swapped)
+
+
 def test_too_few_points_are_refused_by_name(files: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.yaml"
     few.write_text("\n".join(YAML.splitlines()[:5]) + "\n")

@@ -43,9 +43,9 @@ class JointRatio(MinedEstimator):
     Takes the hyperparameters of `MinedEstimator` as well.
 
     Args:
-        method: `"regression"` minimises $E_0[(f - r)^2]$; `"sign-resolved"` trains a softmax over the reference and both signs of
-            $r$, $f = (\pi_+ - \pi_-)/(a\,\pi_0)$, whose risk grows only linearly with $r$: better where joint ratios have heavy
-            tails.
+        method: `"sign-resolved"` trains a softmax over the reference and both signs of $r$, $f = (\pi_+ - \pi_-)/(a\,\pi_0)$,
+            whose risk grows only linearly with $r$: the default, because the noise of joint ratios grows with them.
+            `"regression"` minimises $E_0[(f - r)^2]$, and is better where joint ratios have no noise and no tails.
         normalize: Scale the ratio so that its weighted mean over the training reference is one.
 
     Example:
@@ -58,7 +58,7 @@ class JointRatio(MinedEstimator):
         (True, 1.0)
     """
 
-    method: Literal["regression", "sign-resolved"] = "regression"
+    method: Literal["regression", "sign-resolved"] = "sign-resolved"
     normalize: bool = True
 
     parameters_type: ClassVar[type[Document]] = JointParameters

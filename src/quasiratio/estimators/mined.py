@@ -42,13 +42,13 @@ from quasiratio.ratios.polynomial import AnyCoefficientDocument, stored_coeffici
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument
+from quasiratio.training.standard import mined_settings
 
 __all__ = ["CHECK_SHARE", "MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_groups"]
 
 FloatArray = npt.NDArray[np.float64]
 CHECK_SHARE = 0.5
 """Events that check a fit, over those that validate it."""
-_MOST_LONG_EVENTS = 100_000
 _SHOWN = 5
 
 
@@ -96,7 +96,8 @@ class MinedDocument(FittedNetworkDocument):
 class MinedEstimator(NetworkEstimator):
     r"""Base of the estimators that learn from what is known of each reference event.
 
-    Takes the hyperparameters of `NetworkEstimator`.
+    Takes the hyperparameters of `NetworkEstimator`; by default trainings on values that events bring along are three times as long as
+    others, with a third of the decay.
 
     Args:
         reference_density: `"positive"`, so that with weights of both signs the learned sign asymmetry is kept above a quarter of
@@ -191,10 +192,13 @@ class MinedEstimator(NetworkEstimator):
         return square_problem(training, self.square_terms(training.targets), is_positive=is_positive)
 
     def train_problem(self, problem: MinedProblem, training: MinedEvents, held_out: MinedEvents) -> None:
-        """Train the networks of a problem: trials first, then longer while validation prefers it."""
+        """Train the networks of a problem, with the standard settings and with what is tried beside them."""
         fit = self.prepared_fit(training, held_out, self.seed_)
-        longer = len(training) <= _MOST_LONG_EVENTS
-        best, trials = best_of_trials(fit, partial(train_mined, problem=problem), longer=longer)
+        if problem.knows_values:
+            fit.settings, *fit.trials = mined_settings(
+                fit.settings, len(training), fixed_decay=self.weight_decay is not None
+            )
+        best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
         self.trials_: TrialReport = trials
         self.model_: CoefficientModel = cast(Any, best.model)
         self.history_: TrainingHistory = best.history

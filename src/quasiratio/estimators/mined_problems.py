@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,9 @@ _CONSTANT = 1e-4
 _CHUNK = 2**16
 _FLOOR_SHARE = 0.25
 _LARGEST_FLOOR = 0.9
+_LARGEST_SHARE = 2.0
+"""No conditional mean exceeds the largest value there is, which is more than the largest of the training events: 1.7 times, at
+parton level."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,8 @@ class MinedProblem(ABC):
 
     weights: FloatArray
     is_positive: bool
+    knows_values: ClassVar[bool] = True
+    """Whether an event brings the value to be learned, and not only the number of its sample."""
 
     @property
     @abstractmethod
@@ -249,6 +254,13 @@ class SignClassesProblem(MinedProblem):
         return np.asarray(1.0 / self._shares.sum(axis=0), dtype=np.float64)
 
     @property
+    def _largest(self) -> FloatArray:
+        """What the share of each class behind the reference never exceeds: twice the largest that an event brings."""
+        values = self.coefficients[:, self.free.learned] * np.where(self.weights < 0, -1.0, 1.0)[:, None]
+        sides = _LARGEST_SHARE * np.stack([values.max(axis=0), (-values).max(axis=0)]) * self.scales
+        return np.array([sides[0 if sign > 0 else 1, k] for k, sign in self.classes if k >= 0])
+
+    @property
     def objective(self) -> Objective:
         """Cross-entropy with several classes per event."""
         return MinedCrossEntropy()
@@ -285,6 +297,7 @@ class SignClassesProblem(MinedProblem):
             self.floor,
             classes=self.classes,
             scales=self.scales,
+            largest=self._largest,
         ).to(fit.device)
 
 

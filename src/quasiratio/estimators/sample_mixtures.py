@@ -115,6 +115,7 @@ class PointsLsif(MinedProblem):
     scales: FloatArray
     """Sum of absolute weights of each sample over the sum of the reference's weights."""
     terms: AffineTerms
+    knows_values = False
 
     @property
     def objective(self) -> Objective:
@@ -164,6 +165,7 @@ class PointsClasses(MinedProblem):
     shares: FloatArray
     """Share of negative weights of each sample, by |w|."""
     terms: AffineTerms
+    knows_values = False
 
     @cached_property
     def classes(self) -> tuple[TargetClass, ...]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Trained", "Trial", "TrialReport", "TrialReportDocument", "best_of_trials"]
 
 _PREFERRED_ERRORS = 1.0
-_LONGER = ((3.0, 0.1), (10.0, 0.0))
-"""Factors of the standard passes and of the standard decay."""
 
 
 class TrialDocument(Document):
@@ -135,17 +133,14 @@ class TrialReport:
         return cls(trials, document.chosen, document.batch_size, document.member_decay)
 
 
-def best_of_trials(
-    fit: Fit, train_once: Callable[[Fit], Trained], *, longer: bool = False
-) -> tuple[Trained, TrialReport]:
+def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
     """Train with the standard settings and with the trials, and return the best.
+
+    What is longer than the standard is not tried where something shorter was better.
 
     Args:
         fit: The events, the standard settings and the trials.
         train_once: Trains once with the settings of the fit that it is given.
-        longer: Whether then to train three and ten times as long, with a tenth of the decay and none, as long as validation
-            prefers it beyond the error. What is known of an event may be a function of its features, without noise: then
-            there is nothing to over-train on, and what limits a fit is its length.
     """
     member_decay = fit.settings.member_decay if fit.n_members > 1 else 1.0
     if not fit.trials:
@@ -156,6 +151,8 @@ def best_of_trials(
     standard = best = train_once(pilot.with_settings(fit.settings))
     trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
     for settings in fit.trials:
+        if settings.n_passes > fit.settings.n_passes > chosen_settings.n_passes:
+            continue
         try:
             trained = train_once(pilot.with_settings(settings))
         except DivergenceError:
@@ -165,16 +162,6 @@ def best_of_trials(
         if is_better and trial.risk < trials[chosen].risk:
             best, chosen, chosen_settings = trained, len(trials), settings
         trials.append(trial)
-    for settings in _longer(fit.settings) if longer else ():
-        try:
-            trained = train_once(pilot.with_settings(settings))
-        except DivergenceError:
-            break
-        trials.append(_trial(settings, trained, standard, fit))
-        gain = _trial(settings, trained, best, fit)
-        if gain.difference >= -_PREFERRED_ERRORS * gain.error:
-            break
-        best, chosen, chosen_settings = trained, len(trials) - 1, settings
     if fit.n_members > 1:
         best = train_once(_of_members(fit, chosen_settings))
     return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay)
@@ -184,13 +171,6 @@ def _of_members(fit: Fit, settings: TrainingSettings) -> Fit:
     if fit.n_members == 1:
         return fit
     return fit.with_settings(replace(settings, weight_decay=settings.member_decay * settings.weight_decay))
-
-
-def _longer(settings: TrainingSettings) -> list[TrainingSettings]:
-    return [
-        replace(settings, n_passes=factor * settings.n_passes, weight_decay=decay * settings.weight_decay)
-        for factor, decay in _LONGER
-    ]
 
 
 def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit: Fit) -> Trial:

@@ -148,6 +148,7 @@ class SignClassesDocument(CoefficientModelDocument):
 
     kind: Literal["sign-resolved"]
     classes: list[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    is_bounded: bool = False
 
     @model_validator(mode="after")
     def _check_classes(self) -> Self:
@@ -164,8 +165,9 @@ class SignClassesDocument(CoefficientModelDocument):
         return len(self.classes)
 
     def constants(self) -> dict[str, int]:
-        """Scale of each function."""
-        return {"scales": self.n_functions}
+        """Scale of each function, and the largest share of each of its classes."""
+        bounds = {"largest": len(self.classes) - 1 - self.has_signs} if self.is_bounded else {}
+        return {"scales": self.n_functions, **bounds}
 
 
 class SignClassesModel(CoefficientModel):
@@ -181,9 +183,12 @@ class SignClassesModel(CoefficientModel):
         floor: Smallest sign asymmetry of the reference; `None` for any.
         classes: The classes that carry weight; the first is the positive reference.
         scales: $a_j$ of each function.
+        largest: Upper bound of the share of each class behind the reference, relative to the reference; `None` for no bound. An
+            exponential that leaves the events it was trained on would otherwise reach any number.
     """
 
     scales: Tensor
+    largest: Tensor | None
     document_type: ClassVar[type[CoefficientModelDocument]] = SignClassesDocument
 
     def __init__(
@@ -196,19 +201,27 @@ class SignClassesModel(CoefficientModel):
         *,
         classes: Sequence[TargetClass],
         scales: npt.NDArray[np.float64],
+        largest: npt.NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(scaling, network, n_members, terms, floor)
         self.classes = tuple(classes)
         self.has_signs = TargetClass(-1, -1) in self.classes
         self.register_buffer("scales", torch.from_numpy(np.array(scales, dtype=np.float64, order="C")))
+        bounds = None if largest is None else torch.from_numpy(np.array(largest, dtype=np.float64, order="C"))
+        self.register_buffer("largest", bounds)
+
+    @property
+    def n_reference(self) -> int:
+        """Classes of the reference."""
+        return 1 + self.has_signs
 
     def training_outputs(self, outputs: Tensor) -> Tensor:
         """Return the logits, with the odds of a negative reference capped."""
         if not self.has_signs or self.floor is None:
             return outputs
-        columns = list(outputs.unbind(dim=-1))
-        columns[1] = columns[0] + capped_log_odds(columns[1] - columns[0], self.floor)
-        return torch.stack(columns, dim=-1)
+        positive = outputs[..., :1]
+        negative = positive + capped_log_odds(outputs[..., 1:2] - positive, self.floor)
+        return torch.cat([positive, negative, outputs[..., 2:]], dim=-1)
 
     def log_odds(self, outputs: Tensor) -> Tensor | None:
         """Return the difference of the two logits of the reference, capped."""
@@ -219,6 +232,12 @@ class SignClassesModel(CoefficientModel):
         return self._functions(self.training_outputs(outputs))
 
     def _functions(self, logits: Tensor) -> Tensor:
+        if self.largest is not None:  # training does without: a bound that is felt there bends the tails
+            whole = torch.logsumexp(logits[..., : self.n_reference], dim=-1, keepdim=True)
+            others = torch.minimum(
+                logits[..., self.n_reference :], whole + self.largest.log().to(logits.dtype)
+            )
+            logits = torch.cat([logits[..., : self.n_reference], others], dim=-1)
         relative = (logits - logits[..., :1]).exp()
         reference = 1.0 - relative[..., 1] if self.has_signs else torch.ones_like(relative[..., 0])
         functions = [torch.zeros_like(reference) for _ in range(len(self.scales))]
@@ -234,7 +253,12 @@ class SignClassesModel(CoefficientModel):
     def document_fields(self) -> dict[str, Any]:
         """Return the kind and the classes."""
         classes = [[part.function, part.sign] for part in self.classes]
-        return {"kind": "sign-resolved", "has_signs": self.has_signs, "classes": classes}
+        return {
+            "kind": "sign-resolved",
+            "has_signs": self.has_signs,
+            "classes": classes,
+            "is_bounded": self.largest is not None,
+        }
 
     @classmethod
     def from_document(cls, document: SignClassesDocument, stored: StoredModel) -> Self:
@@ -255,6 +279,8 @@ class SignClassesModel(CoefficientModel):
             outputs = graph.add("Concat", plus, capped, rest, axis=-1)
         if average:
             outputs = add_mean(graph, graph.add("LogSoftmax", outputs, axis=-1))
+        if self.largest is not None:
+            outputs = self._add_bound(graph, outputs)
         relative = graph.add("Exp", graph.add("Sub", outputs, add_columns(graph, outputs, [0])))
         signs, reference = np.zeros((n_classes, n_functions)), np.zeros((n_classes, 1))
         for index, (function, sign) in enumerate(self.classes):
@@ -264,6 +290,16 @@ class SignClassesModel(CoefficientModel):
                 signs[index, function] = sign / float(self.scales[function])
         return graph.add(
             "Div", graph.add("MatMul", relative, signs), graph.add("MatMul", relative, reference)
+        )
+
+    def _add_bound(self, graph: OnnxGraph, logits: str) -> str:
+        """Add the bound of all shares behind the reference to a graph."""
+        bounds = torch.log(self.largest).cpu().numpy() if self.largest is not None else 0.0
+        reference = add_columns(graph, logits, range(self.n_reference))
+        whole = graph.add("ReduceLogSumExp", reference, graph.axes(-1), keepdims=1)
+        others = add_columns(graph, logits, range(self.n_reference, len(self.classes)))
+        return graph.add(
+            "Concat", reference, graph.add("Min", others, graph.add("Add", whole, bounds)), axis=-1
         )
 
 

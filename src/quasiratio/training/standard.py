@@ -17,6 +17,7 @@ from quasiratio.training.settings import TrainingSettings
 
 __all__ = [
     "STANDARD_MEMBER_DECAY",
+    "mined_settings",
     "standard_batch_size",
     "standard_passes",
     "standard_validation_fraction",
@@ -36,6 +37,8 @@ _MOST_TRIAL_EVENTS, _MOST_LONG_TRIAL_EVENTS = 400_000, 100_000
 _LONG_TRIALS = ((1.0, 1 / 3), (1.0, 3.0))
 _SHORT_TRIALS = ((1 / 3, 1.0), (1 / 3, 10.0))
 """Factors of the standard passes and of the standard decay."""
+_MINED_PASSES, _MINED_DECAY = 3.0, 1 / 3
+_MINED_TRIALS, _MINED_LONGER = ((1 / 3, 3.0), (1 / 3, 30.0)), (10 / 3, 0.0)
 
 
 def standard_batch_size(n_events: int) -> int:
@@ -79,6 +82,41 @@ def standard_validation_fraction(n_events: int) -> float:
         [0.1, 0.1, 0.056, 0.027]
     """
     return float(_VALIDATION * min(1.0, _VALIDATION_EVENTS / n_events) ** 0.25)
+
+
+def mined_settings(
+    settings: TrainingSettings, n_events: int, *, fixed_decay: bool = False
+) -> list[TrainingSettings]:
+    """Return the standard of events that bring along what is to be learned, what to try beside it, and last a longer one.
+
+    An event that knows its value says more than one that knows its class, so that there is less to over-train on, and what limits a
+    fit is its length: on seeds 100 to 103 of two toys with smeared features (1,500 and 5,000 events) three times the standard passes
+    with a third of its decay had two thirds of the error. Longer still, without decay, pays only where the value is a function of
+    the features, and is tried up to 100,000 events.
+
+    Example:
+        >>> standard = TrainingSettings(n_passes=12, weight_decay=0.3)
+        >>> [(trial.n_passes, round(trial.weight_decay, 2)) for trial in mined_settings(standard, 20_000)]
+        [(36.0, 0.1), (12.0, 0.3), (12.0, 3.0), (120.0, 0.0)]
+        >>> [len(mined_settings(standard, n)) for n in (200_000, 4_000_000)]
+        [3, 1]
+    """
+    if settings.schedule == "constant" or settings.max_steps is not None:
+        return [settings]
+    factors = [(1.0, 1.0)]
+    if n_events <= _MOST_TRIAL_EVENTS:
+        factors += _MINED_TRIALS
+    if n_events <= _MOST_LONG_TRIAL_EVENTS:
+        factors.append(_MINED_LONGER)
+    passes = _MINED_PASSES * settings.n_passes
+    if fixed_decay:  # lengths alone
+        lengths = sorted({longer for longer, _ in factors} - {1.0})
+        return [replace(settings, n_passes=longer * passes) for longer in (1.0, *lengths)]
+    decay = _MINED_DECAY * settings.weight_decay
+    return [
+        replace(settings, n_passes=longer * passes, weight_decay=stronger * decay)
+        for longer, stronger in factors
+    ]
 
 
 def trial_settings(

@@ -21,6 +21,8 @@ _N_LARGEST = 5
 _N_DRAWN = 4
 _TOUCHES = 1e-6
 """Relative discriminant below which a parabola touches zero, as a perfect square does, and does not cross it."""
+_ROUNDING_ERRORS = 3.0
+"""What is below zero by less than so many errors of weights with 14 bits is not negative."""
 _NEAR = 1e-4
 _VANISHES = 1e-9
 _CHUNK = 2**16
@@ -147,8 +149,10 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
     means = w @ c / total
     spread = np.sqrt(np.abs(w @ np.square(c - means)) / total)
     rounding, n_same = np.zeros(basis.n_terms), 0
+    resolved = _VANISHES * np.abs(c)
     if sample.solved is not None and sample.weights is not None:
-        errors = np.sqrt(np.mean(np.square(sample.solved.rounding_error(sample.weights)), axis=0))
+        resolved = sample.solved.rounding_error(sample.weights)
+        errors = np.sqrt(np.mean(np.square(resolved), axis=0))
         rounding = np.divide(errors, spread, out=np.zeros_like(errors), where=spread > 1e-9 * np.abs(means))
         n_same = int(np.sum(np.ptp(sample.weights, axis=1) == 0)) if sample.weights.shape[1] > 1 else 0
     largest = np.abs(c).max(axis=0)
@@ -162,8 +166,8 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
         float("nan") if sample.solved is None else sample.solved.condition_number,
         0.0 if sample.solved is None else float(sample.solved.residual.max()),
         tuple(rounding.tolist()),
-        tuple(_point(basis, theta, c, w) for theta in points),
-        tuple(_axis(basis, number, c, reference) for number in range(basis.n_parameters)),
+        tuple(_point(basis, theta, c, w, resolved) for theta in points),
+        tuple(_axis(basis, number, c, resolved, reference) for number in range(basis.n_parameters)),
         tuple(means.tolist()),
         tuple(largest.tolist()),
         tuple(int(number) for number in order[:_N_LARGEST]),
@@ -172,24 +176,31 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
     )
 
 
-def _point(basis: PolynomialBasis, theta: FloatArray, c: FloatArray, w: FloatArray) -> EftPoint:
-    weights = w * (c @ basis(theta))
+def _point(
+    basis: PolynomialBasis, theta: FloatArray, c: FloatArray, w: FloatArray, resolved: FloatArray
+) -> EftPoint:
+    monomials = basis(theta)
+    weights = w * (c @ monomials)
     absolute = np.abs(weights)
+    is_negative = weights < -_ROUNDING_ERRORS * np.abs(w) * (resolved @ np.abs(monomials))
     return EftPoint(
         dict(zip(basis.parameters, theta.tolist(), strict=True)),
         float(weights.sum() / w.sum()),
         effective_size(weights),
-        float(np.mean(weights < 0)),
+        float(np.mean(is_negative)),
         float(absolute.max() / max(float(absolute.sum()), 1e-300)),
     )
 
 
-def _axis(basis: PolynomialBasis, number: int, c: FloatArray, reference: FloatArray) -> EftAxis:
+def _axis(
+    basis: PolynomialBasis, number: int, c: FloatArray, resolved: FloatArray, reference: FloatArray
+) -> EftAxis:
     """Return the largest interval around the reference in which every event has a nonnegative density."""
     steps = _powers_along(basis, number, reference)
     lowest, highest = -np.inf, np.inf
     for start in range(0, len(c), _CHUNK):
-        roots = _crossings(c[start : start + _CHUNK] @ steps.T)
+        rows = slice(start, start + _CHUNK)
+        roots = _crossings(c[rows] @ steps.T, resolved[rows] @ np.abs(steps).T)
         lowest = max(lowest, float(roots[roots < 0].max(initial=-np.inf)))
         highest = min(highest, float(roots[roots > 0].min(initial=np.inf)))
     here = float(reference[number])
@@ -205,8 +216,8 @@ def _powers_along(basis: PolynomialBasis, number: int, reference: FloatArray) ->
     return np.where(np.abs(matrix) < 1e-12 * np.abs(matrix).max(), 0.0, matrix)
 
 
-def _crossings(powers: FloatArray) -> FloatArray:
-    """Return all steps at which the polynomial of some event, which is one at zero, changes its sign."""
+def _crossings(powers: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return all steps at which the polynomial of some event, which is one at zero, changes its sign beyond its errors."""
     n_powers = powers.shape[1]
     if n_powers <= 3:
         constant, slope = powers[:, 0], powers[:, 1]
@@ -218,6 +229,9 @@ def _crossings(powers: FloatArray) -> FloatArray:
             first = -2.0 * constant / (slope + sign * root)  # stable form; also where there is no square
             second = np.where(square != 0, -(slope + sign * root) / (2.0 * square), np.inf)
         real = discriminant > _TOUCHES * (slope**2 + np.abs(4.0 * square * constant))
+        if n_powers == 3:
+            error = 4.0 * np.abs(constant) * errors[:, 2] + 2.0 * np.abs(slope) * errors[:, 1]
+            real &= discriminant > _ROUNDING_ERRORS * error
         found = np.concatenate([first[real], second[real]])
         return np.asarray(found[np.isfinite(found)])
     # eigenvalues of the companion matrix of the reversed polynomial, whose leading coefficient is one: one over the roots

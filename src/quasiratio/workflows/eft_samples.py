@@ -26,7 +26,12 @@ from quasiratio.io import (
 from quasiratio.io.weight_points import WeightPoints, is_named_after_a_point, points_of_names, read_points
 from quasiratio.io.weight_vectors import read_weight_vectors
 from quasiratio.sample import WeightedSample
-from quasiratio.solved_weights import SolvedWeights, require_finite_weights, require_reference
+from quasiratio.solved_weights import (
+    SolvedWeights,
+    require_finite_weights,
+    require_polynomial,
+    require_reference,
+)
 from quasiratio.workflows.sample_files import Files
 
 __all__ = ["CoefficientOrder", "EftNotes", "EftSample", "eft_features", "read_eft_sample"]
@@ -180,6 +185,7 @@ def read_eft_sample(
         require_usable_scale(weights, "the points")
         at = dict(reference or where.reference or {})
         solved = basis.solve(where.points, weights, reference=at)
+        require_polynomial(solved.residual, order)
         reference_weights, values = solved.reference_weights, solved.coefficients
         named = tuple(columns or ()) + ((branch,) if branch else ())
         notes = EftNotes(

@@ -221,10 +221,10 @@ def _print(printer: Printer, found: InspectedEft) -> None:
     ]
     printer.table("", ["term", "rate", "largest |c|", "14-bit error / spread"], rows)
     for axis in found.axes:
-        printer.line(
-            f"The density of every event is nonnegative for {axis.parameter} between {axis.lowest:.4g} and {axis.highest:.4g} "
-            "(others at the reference)."
-        )
+        where = f"for {axis.parameter} between {axis.lowest:.4g} and {axis.highest:.4g}"
+        if not math.isfinite(axis.lowest) and not math.isfinite(axis.highest):
+            where = f"at every value of {axis.parameter}"
+        printer.line(f"The density of every event is nonnegative {where} (others at the reference).")
     printer.line(f"Largest coefficients: events {', '.join(str(number) for number in found.largest_events)}")
 
 

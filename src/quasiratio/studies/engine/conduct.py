@@ -196,30 +196,3 @@ def require_study_directory(directory: Path, *, resume: bool, force: bool) -> No
     )
     msg = f"Got the output directory {str(directory)!r}, which holds {what}; expected an empty one or a free name."
     raise InvalidInputError(msg, advice=f"{way_out}, or choose another with `output`.")
-
-
-def run_study(
-    study: Study,
-    settings: Settings,
-    directory: Path,
-    pool: WorkerPool,
-    *,
-    show: ShowTasks | None = None,
-    lease: float = LEASE_SECONDS,
-) -> Outcome:
-    """Compute what is not stored yet.
-
-    Args:
-        study: What to run.
-        settings: With which settings.
-        directory: Where the store is, or will be.
-        pool: Who computes.
-        show: Called with rows (or tasks) done and in all.
-        lease: Seconds after which the claims of a runner that died are taken over.
-    """
-    tasks = list(study.tasks(settings))
-    if study.uses_directory:
-        place = {"directory": str(directory.resolve())}
-        tasks = [replace(task, arguments={**task.arguments, **place}) for task in tasks]
-    with ResultStore(directory / STORE_NAME, study.name, settings, Provenance.here()) as store:
-        return run_tasks(study.compute, tasks, store, pool, show=show, lease=lease)
