@@ -175,7 +175,8 @@ def make_files(here: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     points = {"rwgt0_a_0p0": 0.0, "rwgt1_a_1p0": 1.0, "rwgt2_a_m1p0": -1.0}
-    np.savez(here / "eft.npz", x=x, **{name: (1 + a * x) ** 2 + 0.1 for name, a in points.items()})
+    weights: dict[str, Any] = {name: (1 + a * x) ** 2 + 0.1 for name, a in points.items()}
+    np.savez(here / "eft.npz", x=x, **weights)
     (here / "data").mkdir()
     for index, columns in enumerate(_odd_data().values()):
         np.savez(here / "data" / f"{index}.npz", **columns)

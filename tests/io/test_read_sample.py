@@ -155,7 +155,12 @@ def test_memory_is_that_of_the_sample_and_one_chunk(tmp_path, compress):
 
 
 def test_columns_named_like_another_weight_are_features_only_where_named(tmp_path):
-    columns = {"x": np.arange(4.0), "w_mass": np.ones(4), "w": [1.0, -1, 1, 1], "w_up": [2.0, -2, 2, 2]}
+    columns: dict[str, Any] = {
+        "x": np.arange(4.0),
+        "w_mass": np.ones(4),
+        "w": [1.0, -1, 1, 1],
+        "w_up": [2.0, -2, 2, 2],
+    }
     np.savez(tmp_path / "a.npz", **columns, LHEWeight_7=[3.0, -3, 3, 3], w_is_good=[True, False, True, True])
     for weight in ("w", "1"):
         assert read_sample(tmp_path / "a.npz", weight=weight).names == ("x", "w_mass", "w_is_good")

@@ -89,13 +89,15 @@ def test_a_copy_is_shown_and_counted_once() -> None:
         )
         for s in (REFERENCE, TARGET)
     ]
-    model = qr.DirectRatio(max_steps=5, random_state=0).fit_samples(*samples)
+    model = qr.DirectRatio(max_steps=5, random_state=0).fit_samples(samples[0], samples[1])
     with pytest.warns(SupportWarning, match="as they are copies: 'again' of 'x', 'm' of 'n'"):
         result = evaluate_model(
             model, *samples, n_bins=10, edges={"again": np.linspace(-1, 1, 5)}, omnibus=False
         )
     assert [entry.name for entry in result.closure.observables] == ["x", "n"]
-    shifted = qr.WeightedSample(samples[1].features + np.float32([0, 0, 0.5, 0]), names=samples[1].names)
+    shifted = qr.WeightedSample(
+        samples[1].features + np.array([0, 0, 0.5, 0], np.float32), names=samples[1].names
+    )
     with pytest.warns(SupportWarning, match="copies: 'm' of 'n'"):
         result = evaluate_model(model, samples[0], shifted, n_bins=10, omnibus=False)
     assert [entry.name for entry in result.closure.observables] == ["x", "n", "again"]

@@ -164,8 +164,11 @@ class SampleReading:
             NeedsDouble: float32 is not enough.
         """
         self._start()
-        is_alone = pool is None or pool.in_process or len(self.table.files) == 1
-        for block, weights in self.blocks(dtype) if is_alone else self._files(dtype, pool):
+        if pool is None or pool.in_process or len(self.table.files) == 1:
+            blocks = self.blocks(dtype)
+        else:
+            blocks = self._files(dtype, pool)
+        for block, weights in blocks:
             self.n_read += len(weights)
             self._count(block, weights)
             yield block, weights
@@ -195,9 +198,7 @@ class SampleReading:
         columns = [name for feature in self.features for name in feature.columns]
         return [*columns, *(self.weight.names if self.weight else ())]
 
-    def _files(
-        self, dtype: np.dtype[Any], pool: WorkerPool | None
-    ) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+    def _files(self, dtype: np.dtype[Any], pool: WorkerPool) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
         """Let others read the files, in the chunks in which this process would read them."""
         tested = self.selection.names if self.selection is not None else ()
         chunk_events = self.table.chunk_events([*self._columns, *tested])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from quasiratio.io.column import Column
 from quasiratio.io.file_format import Chunk, TableFile
+from quasiratio.io.remote import FilePath
 from quasiratio.io.table import Table
 
 __all__ = ["table_part"]
@@ -55,7 +55,7 @@ class _FilePart:
     stop: int
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FilePath:
         return self.file.path
 
     @property
