@@ -3,6 +3,7 @@
 from quasiratio.training.batches import Batch, Batches, Pool, TrainingPool
 from quasiratio.training.bootstrap import member_weights, normalized_per_group
 from quasiratio.training.checkpoints import resumable
+from quasiratio.training.event_source import TrainingSource
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
 from quasiratio.training.projection import projected_line
@@ -11,7 +12,6 @@ from quasiratio.training.settings import TrainingSettings
 from quasiratio.training.shared_training import SharedTraining
 from quasiratio.training.stored_pool import StoredPool, StoredTraining
 from quasiratio.training.trainer import TrainedNetworks, train
-from quasiratio.training.training_source import TrainingSource
 
 __all__ = [
     "Batch",

@@ -20,8 +20,8 @@ from torch import Tensor
 from quasiratio.ratios import sign_parts
 from quasiratio.training.batches import Pool
 from quasiratio.training.bootstrap import block_counts
+from quasiratio.training.event_source import TrainingSource
 from quasiratio.training.ranks import Ranks
-from quasiratio.training.training_source import TrainingSource
 
 if TYPE_CHECKING:
     from quasiratio.columns import FeatureMatrix

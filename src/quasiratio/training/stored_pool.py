@@ -22,7 +22,7 @@ from quasiratio.io.event_store import BLOCK_EVENTS
 from quasiratio.ratios import sign_parts
 from quasiratio.training.batches import Batch
 from quasiratio.training.bootstrap import block_counts
-from quasiratio.training.training_source import TrainingSource
+from quasiratio.training.event_source import TrainingSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
