@@ -14,6 +14,8 @@ import pytest
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
 from quasiratio.estimators import stored_fit
+from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.io import EventStore, create_store
 
 N_EVENTS = 40_000
@@ -68,13 +70,19 @@ def test_a_fit_from_disk_is_as_good_and_normalised_over_all_events(
     sizes = [weights[chosen].sum() ** 2 / np.square(weights[chosen]).sum() for chosen in (~labels, labels)]
     assert model.training_sizes_ == pytest.approx(sizes, rel=1e-9)
     assert model.fit_check_.status == "good"
-    from_disk = error(model)
     qr.load(_written(model, tmp_path / "model"))
-    in_memory = type(model)(**model.get_params()).fit_samples(*samples)
-    assert from_disk < 1.25 * error(in_memory) + 0.02
+    # The same events train. Batches are compared one by one in tests/training/test_stored_pool.py; in another order they
+    # move the error of a short training by some ten per cent, another split of so few events by more.
+    held_out = store.read(0, start)
+    in_memory = type(model)(**model.get_params()).fit(
+        features, labels, weights, validation=(held_out.features, held_out.labels, held_out.weights)
+    )
+    assert error(model) < 1.2 * error(in_memory)
+    events, y = stacked_samples(*samples)
+    expected = data_fingerprint(store.names, events.features, y == 1, events.weights)
     for name in ("n_events", "sketches", "ranges"):
-        assert getattr(model.fingerprint_, name) == getattr(in_memory.fingerprint_, name)
-    assert model.fingerprint_.sum_of_weights == pytest.approx(in_memory.fingerprint_.sum_of_weights)
+        assert getattr(model.fingerprint_, name) == getattr(expected, name)
+    assert model.fingerprint_.sum_of_weights == pytest.approx(expected.sum_of_weights, rel=1e-12)
 
 
 def _written(model: Any, path: Path) -> Path:
@@ -116,6 +124,8 @@ import json, sys, threading, warnings
 import numpy as np
 import quasiratio as qr
 from quasiratio.estimators import stored_fit
+from quasiratio.estimators.fingerprint import data_fingerprint
+from quasiratio.estimators.training_data import stacked_samples
 
 warnings.simplefilter("ignore")
 stored_fit.MOST_COMMON = 20_000

@@ -253,14 +253,12 @@ class Fit:
     def part_sums(self) -> npt.NDArray[np.float64]:
         """Return the sums of the absolute training weights of the four `SIGN_CLASSES`."""
         if self.stored is not None:
-            return self.stored.part_sums[0]
-        events = self.train_events
-        return np.bincount(
-            sign_parts(events.labels, events.weights), weights=np.abs(events.weights), minlength=4
-        )
+            return np.asarray(self.stored.part_sums[0])
+        parts = sign_parts(self.train_events.labels, self.train_events.weights)
+        return np.asarray(np.bincount(parts, weights=np.abs(self.train_events.weights), minlength=4), float)
 
-    def training_pool(self, class_of: npt.NDArray[np.generic], *, absolute: bool = False) -> TrainingPool:
-        """Return all training events, with weights normalised per label.
+    def training_pool(self, class_of: npt.NDArray[Any], *, absolute: bool = False) -> TrainingPool:
+        """Return all training events, wherever they are, with weights normalised per label.
 
         Args:
             class_of: What the networks are told of an event of each of the four `SIGN_CLASSES`.
@@ -268,22 +266,28 @@ class Fit:
         """
         if self.stored is not None:
             return self.stored.pool(self.scaling, class_of, absolute=absolute)
+        return self.memory_pool(class_of, absolute=absolute)
+
+    def memory_pool(self, class_of: npt.NDArray[Any] = _LABEL_OF_PART, *, absolute: bool = False) -> Pool:
+        """Return `training_pool` of a fit whose events are in memory; by default as in `signed_pools`."""
         events = self.train_events
         weights = normalized_per_group(self.member_weights, self.tensor(events.labels))
         classes = self.tensor(class_of[sign_parts(events.labels, events.weights)])
         return Pool(None, classes, weights.abs() if absolute else weights)
 
-    def signed_pools(self) -> tuple[TrainingPool, Pool]:
-        """Return all training and all validation events with weights normalised per class.
+    def validation_pool(self) -> Pool:
+        """Return all validation events with weights normalised per class.
 
-        The training weights are signed. So are those of the validation, but for the reference's where its density is
-        positive: a pole on an event of negative weight would lower the risk there, and be taken for an improvement.
+        They are signed, but for those of the reference where its density is positive: a pole on an event of negative
+        weight would lower the risk there, and be taken for an improvement.
         """
-        training = self.training_pool(_LABEL_OF_PART)
-        held_out_labels = self.tensor(self.validation_events.labels)
+        labels = self.tensor(self.validation_events.labels)
         judged = self.validation_events.weights if self.judge_weights is None else self.judge_weights
-        weights = normalized_per_group(self.tensor(judged)[None], held_out_labels)
-        return training, Pool(None, held_out_labels.float(), weights)
+        return Pool(None, labels.float(), normalized_per_group(self.tensor(judged)[None], labels))
+
+    def signed_pools(self) -> tuple[TrainingPool, Pool]:
+        """Return all training events with signed weights normalised per class, and `validation_pool`."""
+        return self.training_pool(_LABEL_OF_PART), self.validation_pool()
 
     def train(
         self,

@@ -257,7 +257,7 @@ def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> T
     they are better at all).
     """
     start = time.perf_counter()
-    training, validation = fit.signed_pools()
+    training, validation = fit.memory_pool(), fit.validation_pool()
     train_ratios = _log_ratios(model, fit.train_inputs)
     held_out_ratios = _log_ratios(model, fit.validation_inputs)
     losses = partial(_losses, loss=loss, floors=model.floors)  # of the ratio that the model predicts

@@ -189,6 +189,8 @@ class _StoredStretches:
             for member in range(n_members)
         ]
         self.n_used += size
+        if n_members == 1:
+            return Batch(*(column[None] for column in rows[0]))
         return Batch(*(torch.stack(columns) for columns in zip(*rows, strict=True)))
 
     def _stretch(self, member: int, position: int, size: int) -> list[Tensor]:
