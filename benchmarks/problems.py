@@ -22,7 +22,8 @@ class Problem:
 
     Where the reference density vanishes the exact ratio has poles, and no error of it is finite. `asymmetry`, that of
     the reference, is given then, and everything is said of its product with the ratio, the target density over that of
-    absolute weights, which is finite.
+    absolute weights, which is finite. The pole of an estimate stands beside the exact one, where no mean of squares is finite
+    either: there the error is that of medians.
     """
 
     name: str
@@ -45,13 +46,14 @@ class Problem:
         scale = exact - 1.0 if self.against_one else exact
         if self.asymmetry is None:
             ratio = ratio * (w.sum() / (w @ ratio))
+            errors = [np.sqrt(np.average(np.square(x), weights=np.abs(w))) for x in (ratio - exact, scale)]
         else:
             asymmetry, w = self.asymmetry(reference.features), np.abs(w)
             ratio, exact, scale = (asymmetry * values for values in (ratio, exact, scale))
-        squares = [np.average(np.square(x), weights=np.abs(w)) for x in (ratio - exact, scale)]
+            errors = [np.median(np.abs(x)) for x in (ratio - exact, scale)]
         sizes = [(w @ r) ** 2 / np.sum(np.square(w * r)) for r in (ratio, exact)]
         return {
-            "error": float(np.sqrt(squares[0] / squares[1])),
+            "error": float(errors[0] / errors[1]),
             "effective": float(sizes[0] / sizes[1]),
             "lowest": float(ratio.min()),
             "highest": float(ratio.max()),

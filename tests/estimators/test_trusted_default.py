@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import quasiratio as qr
-from quasiratio.distributions import signed_jets_case
-from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
+from quasiratio.distributions import SignedGaussianMixture, signed_jets_case
+from quasiratio.errors import InvalidInputError, NegativeDensityWarning, UntrustworthyFitWarning
 from quasiratio.estimators.base import RatioEstimator, RatioPrediction
 from quasiratio.estimators.fit_check import TERMS, CheckedRatio, check_ratio
 from quasiratio.estimators.learned_signs import LearnedSigns
@@ -330,6 +330,23 @@ def test_stated_densities_are_taken_and_others_refused() -> None:
             assert "as stated, although" in model.reference_density_.reason
     with pytest.raises(InvalidInputError, match="target_density = 'negative'; expected one of"):
         qr.SignResolvedRatio(target_density="negative").fit_samples(reference, target)  # type: ignore[arg-type]
+
+
+def test_poles_that_are_real_are_not_trained_away() -> None:
+    """Helped until it passed, this fit had a median error of 130% and called itself good."""
+    densities = [SignedGaussianMixture(2.0, 2.0, 0.8), SignedGaussianMixture(1.0, 2.0, 1.0)]
+    rng = np.random.default_rng(1)
+    reference, target = (density.sample(4000, rng) for density in densities)
+    with pytest.warns(UntrustworthyFitWarning, match="DO NOT REWEIGHT WITH THIS RATIO"):
+        model = qr.SignResolvedRatio(random_state=1, verbose=False).fit_samples(reference, target)
+    q0, q1 = (density.density(reference.features) for density in densities)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NegativeDensityWarning)
+        ratio = model.predict_ratio(reference)
+    assert np.median(np.abs(q0 * ratio - q1)) < 0.1 * np.median(q1)
+    assert np.mean((ratio < 0) == (q0 < 0)) > 0.95
+    assert (model.helped_, model.normalization_, model.reference_density_.sign) == ("", 1.0, "any")
+    assert "The reference density changes its sign" in str(model.fit_check_)
 
 
 class Known(qr.SignResolvedRatio):

@@ -98,6 +98,11 @@ class Densities:
         """The floors of both classes."""
         return SignFloors(self.reference.floor, self.target.floor)
 
+    @property
+    def has_poles(self) -> bool:
+        """Whether the reference density is seen to change its sign, so that the exact ratio has poles."""
+        return self.reference.sign == "any" and self.reference_signs.test.sign == "negative"
+
     def judge_weights(self, events: LabelledEvents) -> FloatArray:
         """Return weights by which to judge: positive ones for the reference, unless its density is seen to be negative.
 
@@ -107,7 +112,7 @@ class Densities:
         weights = events.weights.copy()
         reference = ~events.labels
         signs = self.reference_signs
-        if self.reference.sign == "positive" or signs.test.sign != "negative":
+        if not self.has_poles:
             floor = (self.reference.floor or 0.0) if self.reference.sign == "positive" else signs.floor
             log_odds = signs.log_odds(events.features[reference])
             weights[reference] = signs.positive_weights(log_odds, weights[reference], floor)

@@ -46,6 +46,10 @@ _LARGE_ERROR = 5.0
 _FEWEST_EVENTS = 50
 _N_WORST = 5
 _EARLY_PEAK = 0.6
+_REAL_POLES = (
+    "The reference density changes its sign, and the exact ratio has poles there: no weights made of it have a finite "
+    "variance. Ratios hold away from them; to reweight, take a reference of positive density."
+)
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ class FitCheck:
     def __str__(self) -> str:
         opening = {
             "good": "The fit passed its check",
-            "failed": "DO NOT USE THIS RATIO: the fit failed its check",
+            "failed": f"DO NOT {'REWEIGHT WITH' if _REAL_POLES in self.reasons else 'USE'} THIS RATIO: the fit failed its check",
             "unknown": "The fit could not be checked",
         }[self.status]
         if self.status == "unknown":
@@ -359,7 +363,9 @@ def check_ratio(
     bribe = None if has_poles or decisive is not None else checked.decisive_event(TERMS[2:])
     if bribe is not None:
         reasons.append(f"{bribe} What the risk says is its doing.")
-    if status == "failed":
+    if has_poles:
+        reasons.append(_REAL_POLES)
+    elif status == "failed":
         reasons.append(
             "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."
         )

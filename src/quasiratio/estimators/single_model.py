@@ -134,7 +134,9 @@ class SingleModelRatio(RatioEstimator):
             fit = fit.with_settings(fit.settings)
         trained = self._trained(fit, data)
         self.helped_ = ""
-        for other, difference in self._helping_fits(fit) if self._decides_strength else ():
+        # Where the reference changes its sign the poles are real, and to train them away is to learn something else.
+        may_help = self._decides_strength and not data.densities.has_poles
+        for other, difference in self._helping_fits(fit) if may_help else ():
             if not _has_failed(trained.model, data):
                 break
             # What was kept is useless on events it has not seen; a stronger pull to no reweighting cannot be worse.
@@ -146,11 +148,14 @@ class SingleModelRatio(RatioEstimator):
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        if data.stored is None:
-            means = reference_means(predictions, reference.weights)
+        if not self.normalize or data.densities.has_poles:
+            # With poles the mean has an infinite variance, and one event would scale all others; the network's own scale
+            # is kept.
+            self._set_normalization(None)
+        elif data.stored is None:
+            self._set_normalization(reference_means(predictions, reference.weights))
         else:
-            means = stored_means(self.model_, data.stored, members=self.n_members > 1)
-        self._set_normalization(means)
+            self._set_normalization(stored_means(self.model_, data.stored, members=self.n_members > 1))
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
@@ -296,10 +301,10 @@ class SingleModelRatio(RatioEstimator):
             ((predictions.n_nonpositive_reference, len(features)),),
         )
 
-    def _set_normalization(self, means: FloatArray) -> None:
-        """Store the factors that make the weighted mean over the training reference one."""
+    def _set_normalization(self, means: FloatArray | None) -> None:
+        """Store the factors that make the weighted means over the training reference one, where there are any."""
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
-        if not self.normalize:
+        if means is None:
             return
         if not np.all(np.isfinite(means) & (means > 0)):
             msg = (
