@@ -149,11 +149,14 @@ class SingleModelRatio(RatioEstimator):
         self.model_.measure_noise(reference.features[:: max(1, len(reference) // _NOISE_EVENTS)])
         self.near_cap_ = self._measured_near_cap(reference)
         predictions = self.model_.predict(reference.features, members=self.n_members > 1)
-        if data.stored is None:
-            means = reference_means(predictions, reference.weights)
+        if not self.normalize or data.densities.has_poles:
+            # With poles the mean has an infinite variance, and one event would scale all others; the network's own scale
+            # is kept.
+            self._set_normalization(None)
+        elif data.stored is None:
+            self._set_normalization(reference_means(predictions, reference.weights))
         else:
-            means = stored_means(self.model_, data.stored, members=self.n_members > 1)
-        self._set_normalization(means, has_poles=data.densities.has_poles)
+            self._set_normalization(stored_means(self.model_, data.stored, members=self.n_members > 1))
         target = data.held_out.select(data.held_out.labels)
         self.support_ = self._diagnose_support(reference, predictions.ratio, target)
 
@@ -299,13 +302,10 @@ class SingleModelRatio(RatioEstimator):
             ((predictions.n_nonpositive_reference, len(features)),),
         )
 
-    def _set_normalization(self, means: FloatArray, *, has_poles: bool) -> None:
-        """Store the factors that make the weighted mean over the training reference one.
-
-        With poles that mean has an infinite variance, and one event would scale all others; the network's own scale is kept.
-        """
+    def _set_normalization(self, means: FloatArray | None) -> None:
+        """Store the factors that make the weighted means over the training reference one, where there are any."""
         self.normalization_, self.member_normalizations_ = 1.0, np.ones(self.n_members)
-        if not self.normalize or has_poles:
+        if means is None:
             return
         if not np.all(np.isfinite(means) & (means > 0)):
             msg = (
