@@ -134,10 +134,10 @@ CASES = [
     Case("unknown suffix", ["inspect", "bad.csv"], "suffix '.csv'", text("bad.csv", "pt\n1\n")),
     Case("no such file", ["inspect", "nothing.root"], "no such file"),
     Case("a directory", ["inspect", "model"], "Got the directory 'model'"),
-    Case("an address", ["inspect", "root://server//file.root"], "expected a local file"),
+    Case("an address", ["inspect", "root://server//file.root"], "needs a package that is not installed"),
     Case("a null character", ["inspect", "a\0.root"], "null character"),
     Case("the same file twice", ["inspect", "reference.npz,reference.npz"], "twice"),
-    Case("nothing in common", ["fit", "reference.npz", "bad.npz", "-o", "new"], "share no column",
+    Case("nothing in common", ["fit", "reference.npz", "bad.npz", "--weight", "1", "-o", "new"], "share no column",
          lambda d, _: np.savez(d / "bad.npz", other=np.arange(5.0))),
     # weights, features, selections
     Case("NaN weights", BAD_FIT, "3 weights that are NaN", changed(w=lambda n: np.where(np.arange(n) < 3, np.nan, 1))),

@@ -18,6 +18,7 @@ from quasiratio.networks import FeatureScaling, ObjectCoordinates, StackedMlp
 from quasiratio.networks.threads import network_threads
 from quasiratio.progress import training_progress
 from quasiratio.ratios import sign_parts
+from quasiratio.registry import ESTIMATORS
 from quasiratio.training import (
     Batch,
     Batches,
@@ -45,6 +46,7 @@ __all__ = [
     "Fit",
     "available_device",
     "require_one_process",
+    "streaming_estimators",
     "usable_device",
     "with_own_threads",
 ]
@@ -101,11 +103,19 @@ def available_device(name: str) -> torch.device:
 def require_one_process(what: str) -> None:
     """Raise where several processes are to do together what needs all events in one."""
     if Ranks.present().size > 1:
-        msg = (
-            f"Got several processes for {what}, which needs all events in one; expected SignResolvedRatio ('sign-resolved') "
-            "or DirectRatio ('direct'), without folds or several weights."
-        )
+        msg = f"Got several processes for {what}, which needs all events in one; expected {streaming_estimators()}."
         raise InvalidInputError(msg)
+
+
+def streaming_estimators() -> str:
+    """Return which estimators need not have all events in memory, as a sentence has them."""
+    classes = {method: ESTIMATORS.require(method) for method in ESTIMATORS.methods()}
+    able = [
+        f"{found.__name__} ({method!r})"
+        for method, found in classes.items()
+        if getattr(found, "trains_from_store", False)
+    ]
+    return f"{' or '.join(able)}, without folds or several weights"
 
 
 def with_own_threads(fit: _Method) -> _Method:

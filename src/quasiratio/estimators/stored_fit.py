@@ -18,14 +18,13 @@ import numpy.typing as npt
 from quasiratio.columns import checked_fill
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import stored_fingerprint
-from quasiratio.estimators.fitting import require_one_process, with_own_threads
+from quasiratio.estimators.fitting import require_one_process, streaming_estimators, with_own_threads
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     require_fraction,
     require_positive_parts,
 )
 from quasiratio.estimators.weight_warnings import warn_about_total
-from quasiratio.registry import ESTIMATORS
 from quasiratio.training import StoredTraining, TrainingSource
 
 if TYPE_CHECKING:
@@ -150,14 +149,9 @@ def require_streaming(estimator: Any, what: str = "a store of events") -> None: 
     """Raise unless the estimator can train on events that stay on disk."""
     if getattr(estimator, "trains_from_store", False):
         return
-    able = [
-        f"{ESTIMATORS.require(method).__name__} ({method!r})"
-        for method in ESTIMATORS.methods()
-        if getattr(ESTIMATORS.require(method), "trains_from_store", False)
-    ]
     msg = (
-        f"Got {what} for {type(estimator).__name__}, which needs all events in memory; expected one of "
-        f"{', '.join(able)}, without folds or several weights."
+        f"Got {what} for {type(estimator).__name__}, which needs all events in memory; expected "
+        f"{streaming_estimators()}."
     )
     raise InvalidInputError(msg)
 

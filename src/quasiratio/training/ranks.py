@@ -14,6 +14,7 @@ import io
 import math
 import os
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ _Value = TypeVar("_Value")
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _PATIENCE = dt.timedelta(minutes=30)
 """For a rank that reads larger files than the others. One that has ended is noticed at once, by its closed connection."""
+_AWAKE_SECONDS = 0.02
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
 
@@ -108,7 +110,7 @@ class Ranks:
             return tensor
         total = tensor.detach().clone(memory_format=torch.contiguous_format)
         with self._talking():
-            dist.all_reduce(total)
+            _wait(dist.all_reduce(total, async_op=True))
         return total
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
@@ -242,6 +244,15 @@ def joined_ranks() -> Iterator[Ranks]:
     finally:
         with suppress(RuntimeError):  # the others may have gone
             dist.destroy_process_group()
+
+
+def _wait(work: Any) -> None:  # noqa: ANN401 - PyTorch's handle
+    """Wait for a message, awake at first: a step is short, and to be put to sleep and woken costs more than what is sent."""
+    rest = getattr(os, "sched_yield", lambda: time.sleep(0))
+    awake_until = time.perf_counter() + _AWAKE_SECONDS
+    while not work.is_completed() and time.perf_counter() < awake_until:
+        rest()
+    work.wait()
 
 
 def _reason(error: Exception) -> str:

@@ -44,7 +44,7 @@ def gg_hh(
     ] = "linear",
     events: Annotated[int, typer.Option(help="Events to generate; about 76% pass the selection.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same events.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1, max=1024)] = 1,
     mpi: Annotated[
         bool, typer.Option("--mpi", help="Simulate multiparton interactions (seven times slower).")
     ] = False,

@@ -159,8 +159,8 @@ def _require_counts(n_events: int, seed: int, chunk_size: int | None) -> None:
             f"most {_MOST_EVENTS:,}."
         )
         raise InvalidInputError(msg)
-    if int(seed) != seed or seed < 0:
-        msg = f"Got seed = {seed}; expected a nonnegative whole number. Choose another seed."
+    if int(seed) != seed or not 0 <= seed < 2**63:
+        msg = f"Got seed = {shortened(str(seed))}; expected a nonnegative whole number below 2^63. Choose another seed."
         raise InvalidInputError(msg)
     if chunk_size is not None and (int(chunk_size) != chunk_size or chunk_size <= 0):
         msg = (
