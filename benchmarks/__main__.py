@@ -24,6 +24,8 @@ NAMES = (
     "read_root",
     "apply_stream",
     "many_files",
+    "ranks",
+    "beyond_memory",
     "onnx_agreement",
     "weight_variance_speed",
     "gg_hh_speed",

@@ -284,6 +284,41 @@ def many_files() -> str:
     return _table(headings, body)
 
 
+def ranks() -> str:
+    found: dict[tuple[str, int, int], dict[int, dict]] = {}
+    for row in read_rows("ranks"):
+        network = " x ".join(map(str, row["hidden_layers"]))
+        found.setdefault((network, row["n_events"], row["seed"]), {})[row["n_ranks"]] = row
+    body = [
+        [
+            network,
+            f"{n_events:,}",
+            str(seed),
+            f"{1e3 * pair[1]['seconds'] / pair[1]['n_steps']:.1f} ms",
+            f"{pair[1]['seconds'] / pair[2]['seconds']:.2f}",
+            f"{pair[1]['chi2']:.3f}, {pair[2]['chi2']:.3f} ({pair[1]['exact_chi2']:.3f})",
+        ]
+        for (network, n_events, seed), pair in found.items()
+        if len(pair) == 2
+    ]
+    header = ["hidden layers", "events per class", "seed", "step of one process", "two, times faster"]
+    return _table([*header, "chi2 of one, of two (exact)"], body)
+
+
+def beyond_memory() -> str:
+    body = [
+        [
+            row["part"],
+            f"{row['events']:,}",
+            f"{row['rss_anon_mib']}",
+            f"{row['events_per_second']:,}",
+            f"{row['rms_error']:.4f}" if "rms_error" in row else "",
+        ]
+        for row in read_rows("beyond_memory")
+    ]
+    return _table(["what", "events", "MiB above the interpreter", "events per second", "rms(r − r*)"], body)
+
+
 def onnx_agreement() -> str:
     body = [
         [
@@ -404,6 +439,21 @@ SECTIONS = {
             "one of which was killed in the middle."
         ),
         many_files,
+    ),
+    "ranks": (
+        (
+            "### One training in two processes\n\n`torchrun` on two cores, one thread each, over the same with one process: the "
+            "training loop, same global batch of 8192. Every step waits for one message, which takes about a millisecond on this "
+            "virtual machine, so that only steps that are long beside it gain."
+        ),
+        ranks,
+    ),
+    "beyond_memory": (
+        (
+            "### Samples beyond memory\n\nSixteen features, 2000 steps. `convert` writes the store, `disk` trains from it; the last two "
+            "train on a sample that fits, from disk and from memory. Asked: at most 1536 MiB, and 0.7 of the throughput."
+        ),
+        beyond_memory,
     ),
     "onnx_agreement": (
         "## ONNX graphs against PyTorch\n\nA million events of the Signed toy, in onnxruntime.",

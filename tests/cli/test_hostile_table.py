@@ -23,7 +23,7 @@ FOREIGN = re.compile(
 """What other libraries say, and nobody should read."""
 PROGRESS = re.compile(r"^(Warning: |fitted |.{,40}: step \d+ of \d+|.{,60}\d+ of \d+)")
 COMMAND: Any = typer.main.get_command(app)
-LONGEST, PART, COSTLY_PART = 800, 4, 50
+LONGEST, PART, COSTLY_PART = 800, 4, 10
 """One cheap case in so many is tried by `make test`, all by `make test-all`."""
 
 
@@ -80,8 +80,8 @@ def broken_laws(case: Case, place: Path) -> list[str]:
         broken.append(f"passed, and said {text!r}")
     changed = [name for name in before if after.get(name) != before[name]]
     made = [name for name in after if name not in before]
-    asked = [value for option, value in pairwise(case.arguments) if option == "-o"]
-    names = tuple(re.split(r"[/:]", value)[0] for value in asked if value.strip("/:")) or ("out",)
+    asked = [value for option, value in pairwise(case.arguments) if option in ("-o", "--cache")]
+    names = ("out", *(re.split(r"[/:]", value)[0] for value in asked if value.strip("/:")))
     if changed:
         broken.append(f"changed {changed}")
     if code != 0 and made:

@@ -7,7 +7,7 @@ from quasiratio.training.event_source import TrainingSource
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
 from quasiratio.training.projection import projected_line
-from quasiratio.training.ranks import Ranks
+from quasiratio.training.ranks import Ranks, alone, joined_ranks
 from quasiratio.training.settings import TrainingSettings
 from quasiratio.training.shared_training import SharedTraining
 from quasiratio.training.stored_pool import StoredPool, StoredTraining
@@ -29,6 +29,8 @@ __all__ = [
     "TrainingSettings",
     "TrainingSource",
     "TunedRatioObjective",
+    "alone",
+    "joined_ranks",
     "member_weights",
     "normalized_per_group",
     "projected_line",

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 STORE_NAME = "results.sqlite"
+_MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,9 @@ def resolved_settings(study: Study, options: StudyOptions) -> Settings:
         if name not in settings:
             advice = f"Got `{name}`, which the study {study.name!r} does not have. Leave it out."
             raise InvalidInputError(advice=advice)
-    if options.seeds is not None and options.seeds < 1:
-        raise InvalidInputError(advice=f"Got `seeds={options.seeds}`; expected at least 1.")
+    if options.seeds is not None and not 1 <= options.seeds <= _MOST_SEEDS:
+        advice = f"Got `seeds={options.seeds}`; expected at least 1 and at most {_MOST_SEEDS:,}."
+        raise InvalidInputError(advice=advice)
     return settings | given
 
 
