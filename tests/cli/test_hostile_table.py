@@ -80,7 +80,8 @@ def broken_laws(case: Case, place: Path) -> list[str]:
         broken.append(f"passed, and said {text!r}")
     changed = [name for name in before if after.get(name) != before[name]]
     made = [name for name in after if name not in before]
-    asked = [value for option, value in pairwise(case.arguments) if option in ("-o", "--cache")]
+    asked = [value for option, value in pairwise(case.arguments) if option == "-o"]
+    asked += [one.removeprefix("--cache=") for one in case.arguments if one.startswith("--cache=")]
     names = ("out", *(re.split(r"[/:]", value)[0] for value in asked if value.strip("/:")))
     if changed:
         broken.append(f"changed {changed}")
