@@ -95,7 +95,7 @@ def test_methods_that_cannot_say_so(options: list[str], name: str) -> None:
     _, err = run("--cache", "events", "-o", "no", *options, code=2)
     (line,) = err.splitlines()
     assert line.startswith(
-        f"Error: Got the cache for {name}, which needs all events in memory; expected one of"
+        f"Error: Got the cache for {name}, which needs all events in memory; expected SignResolvedRatio"
     )
     assert not Path("events").exists()
     assert not Path("no").exists()
