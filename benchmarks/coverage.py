@@ -35,7 +35,7 @@ def inner_points(posed: Problem) -> npt.NDArray[np.float32]:
     features = posed.test_reference().features[:_N_POINTS]
     scaled = (features - np.median(features, axis=0)) / features.std(axis=0)
     distance = np.linalg.norm(scaled, axis=1)
-    return features[distance < np.quantile(distance, _INNER)]
+    return np.asarray(features[distance < np.quantile(distance, _INNER)])
 
 
 def main() -> None:

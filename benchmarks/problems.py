@@ -74,7 +74,7 @@ class SixDimensions:
     def _density(self, x: FloatArray, c: float, mean: FloatArray, wide: float, narrow: float) -> FloatArray:
         squares = np.square(np.linalg.solve(self.root, (x - mean).T)).sum(axis=0)
         parts = [np.exp(-0.5 * squares / s**2) / s**6 for s in (wide, narrow)]
-        return c * parts[0] + (1.0 - c) * parts[1]
+        return np.asarray(c * parts[0] + (1.0 - c) * parts[1])
 
     def exact_ratio(self, x: npt.ArrayLike) -> FloatArray:
         points = np.asarray(x, dtype=np.float64)
