@@ -95,7 +95,8 @@ class RatioEstimator(NetworkEstimator, RatioPredictor, StoreFitting):
     Takes the hyperparameters of `NetworkEstimator`. Learned attributes end in an underscore.
 
     Args:
-        normalize: Scale the ratio so that its weighted mean over the training reference is one.
+        normalize: Scale the ratio so that its weighted mean over the training reference is one; not where the reference
+            density is seen to change its sign, where that mean has no finite variance.
         reference_density: What is known of the reference density: `"positive"`, so that a ratio over it has no pole;
             `"any"` sign; or `"auto"`, which tests the data (see `densities`).
         target_density: The same of the target density.

@@ -30,7 +30,7 @@ from quasiratio.workflows.drawing_options import label_texts, require_labelled
 from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
-from quasiratio.workflows.shared_samples import SharedSamples, read_shares
+from quasiratio.workflows.shared_samples import ReadSamples, SharedSamples, read_shares
 from quasiratio.workflows.stored_samples import store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
@@ -236,19 +236,10 @@ def fit_files(
 
 
 @dataclass(frozen=True)
-class _InMemory:
+class _InMemory(ReadSamples):
     """Two samples to fit to."""
 
-    samples: list[WeightedSample]
     variations: list[Variations | None]
-
-    @property
-    def names(self) -> Sequence[str]:
-        return self.samples[0].names
-
-    @property
-    def fill(self) -> Mapping[str, float]:
-        return self.samples[0].fill
 
     def contents(self) -> Iterator[Any]:
         labels = np.repeat([0, 1], [len(sample) for sample in self.samples])

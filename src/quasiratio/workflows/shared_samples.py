@@ -19,22 +19,14 @@ from quasiratio.sample import WeightedSample
 from quasiratio.training import Ranks
 from quasiratio.workflows.sample_files import SampleFiles
 
-__all__ = ["SharedSamples", "read_shares"]
+__all__ = ["ReadSamples", "SharedSamples", "read_shares"]
 
 
 @dataclass(frozen=True)
-class SharedSamples:
-    """What one process has read of two samples.
-
-    Attributes:
-        samples: Its events of both, perhaps none of one of them.
-        totals: What is known of the events of all processes.
-        ranks: The processes.
-    """
+class ReadSamples:
+    """Two samples in memory, with the same features."""
 
     samples: list[WeightedSample]
-    totals: list[StoredSample]
-    ranks: Ranks
 
     @property
     def names(self) -> Sequence[str]:
@@ -45,6 +37,20 @@ class SharedSamples:
     def fill(self) -> Mapping[str, float]:
         """What stands for missing values, by feature."""
         return self.samples[0].fill
+
+
+@dataclass(frozen=True)
+class SharedSamples(ReadSamples):
+    """What one process has read of two samples.
+
+    Attributes:
+        samples: Its events of both, perhaps none of one of them.
+        totals: What is known of the events of all processes.
+        ranks: The processes.
+    """
+
+    totals: list[StoredSample]
+    ranks: Ranks
 
     def contents(self) -> Iterator[Any]:
         """Yield a checksum of what each process has read: other events, or others of them in a process, are another fit."""
