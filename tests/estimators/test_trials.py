@@ -12,6 +12,7 @@ import torch
 import quasiratio as qr
 from quasiratio.distributions import signed_gaussian_case
 from quasiratio.estimators.fitting import Fit
+from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.trials import Trained, best_of_trials
 from quasiratio.training.standard import mined_settings
 
@@ -53,6 +54,7 @@ def mined(fit: Fit) -> Fit:
     """Return the fit with the settings of events that bring their values."""
     standard = fit.with_settings(fit.settings)
     standard.settings, *standard.trials = mined_settings(fit.settings, 2000)
+    standard.n_starts = 1
     return standard
 
 
@@ -99,6 +101,39 @@ def test_five_thousand_events_need_no_setting() -> None:
     assert model.trials_ is not None
     assert model.trials_.batch_size == 256
     assert len(model.trials_.trials) == 5
+    assert model.trials_.n_starts == 4
+
+
+@pytest.mark.parametrize("make", [qr.SignResolvedRatio, qr.SignedMixtureRatio, qr.DirectRatio])
+def test_one_network_of_a_small_sample_is_the_mean_of_its_starts(make: Any) -> None:
+    """Not where the length is given, nor for the members of an ensemble."""
+    reference, target = (positive.select(positive.weights > 0) for positive in _toy(1500))
+    model = make(weight_decay=0.1, **QUICK).fit_samples(reference, target)
+    assert model.trials_.n_starts == 4
+    assert "as the mean of 4 starts" in str(model.trials_)
+    assert model.predict_members(reference).shape == (1, len(reference))
+    short = make(max_steps=1, **QUICK).fit_samples(reference, target)
+    ensemble = make(n_members=2, max_steps=1, **QUICK).fit_samples(reference, target)
+    assert short.trials_.n_starts == ensemble.trials_.n_starts == 1
+    widths = [one.model_.network.weights[0].shape[2] for one in (model, short)]
+    assert widths[0] == 4 * widths[1]
+    assert model.model_.network.n_networks == short.model_.network.n_networks
+
+
+def _toy(n: int) -> Any:
+    return signed_gaussian_case("signed").samples(n, np.random.default_rng(1))
+
+
+def test_decay_is_for_what_the_events_are_worth() -> None:
+    """Eight times fewer effective events have twice the decay; signs and scales of the weights say nothing of it."""
+    model = qr.SignResolvedRatio(**QUICK)
+    model.n_features_in_ = 2
+    full, eighth = (model.checked_settings(200_000, share).weight_decay for share in (1.0, 1 / 8))
+    assert eighth == pytest.approx(2.0 * full, rel=1e-9)
+    labels = np.repeat([False, True], 4)
+    weights = np.array([3.0, -3.0, 3.0, 3.0, 1.0, 1.0, 0.0, 0.0])
+    events = LabelledEvents(np.zeros((8, 1), np.float32), labels, weights)
+    assert events.effective_share == pytest.approx((4 + 2) / 8)
 
 
 def test_settings_of_five_million_events_per_class() -> None:

@@ -306,7 +306,7 @@ def test_what_was_tried_is_told(fitted: qr.SignResolvedRatio) -> None:
     assert report.trials[0].difference == 0
     assert str(report).startswith("Trained for ")
     chosen = report.trials[report.chosen]
-    assert chosen.risk == pytest.approx(float(fitted.history_.kept_loss[0]))
+    assert chosen.risk == pytest.approx(float(np.mean(fitted.history_.kept_loss)), abs=0.1)  # of other starts
     if report.chosen:
         assert chosen.difference < -chosen.error
 
@@ -317,6 +317,7 @@ def test_a_given_length_is_one_training() -> None:
     assert model.history_.n_steps == 7
     assert model.trials_ is not None
     assert len(model.trials_.trials) == 1
+    assert model.trials_.trials[0].risk == pytest.approx(float(model.history_.kept_loss[0]))
 
 
 def test_stated_densities_are_taken_and_others_refused() -> None:

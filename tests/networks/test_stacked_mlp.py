@@ -88,3 +88,14 @@ def test_the_default_width_grows_with_the_problem(
 def test_an_unknown_activation_lists_the_known_ones() -> None:
     with pytest.raises(InvalidInputError, match="'swish'; expected one of silu, relu, tanh, gelu"):
         StackedMlp(1, 2, (3,), 1, activation="swish")
+
+
+@pytest.mark.parametrize("hidden_layers", [(), (8,), (8, 4), (8, 4, 6)])
+def test_wider_networks_that_are_means_of_others(hidden_layers: tuple[int, ...]) -> None:
+    """Six networks, three starts of two: numbers 0, 2, 4 become the first, and 1, 3, 5 the second."""
+    mlp = StackedMlp(6, 3, hidden_layers, 2, generator=torch.Generator().manual_seed(0))
+    means = mlp.averaged(3)
+    inputs = torch.randn(50, 3, generator=torch.Generator().manual_seed(1))
+    assert means.n_networks == 2
+    wanted = mlp(inputs).view(3, 2, 50, 2).mean(dim=0)
+    torch.testing.assert_close(means(inputs), wanted, atol=1e-6, rtol=1e-5)

@@ -44,6 +44,8 @@ _WORSE_ERRORS = 2.0
 _LARGE_ERROR = 5.0
 """Of the risk, which is -1/2 without reweighting: above it a few events decide."""
 _FEWEST_EVENTS = 50
+_FEW_EVENTS = 100.0
+"""Effective size of those that check below which the check says how little it sees."""
 _N_WORST = 5
 _EARLY_PEAK = 0.6
 _REAL_POLES = (
@@ -368,6 +370,11 @@ def check_ratio(
     elif status == "failed":
         reasons.append(
             "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."
+        )
+    worth = min(effective_size(checked.reference_weights), effective_size(checked.target_weights))
+    if worth < _FEW_EVENTS:
+        reasons.append(
+            f"By their weights the events kept aside are worth {worth:.0f}, with which a check sees gross failures only."
         )
     if peak_fraction < _EARLY_PEAK:
         reasons.append(

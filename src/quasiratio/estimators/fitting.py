@@ -159,6 +159,7 @@ class Fit:
         n_threads: Threads of a step; `None` for as many as its work is worth.
         verbose: Whether to draw a progress bar on a terminal.
         seed: Seed of every random choice of the fit.
+        n_starts: Networks from different starts that one network of a single member is the mean of.
         stored: The training events, where they stay on disk or are those of several processes; `train_events` are then
             some of them, enough to scale features by and to look at.
         say: Called with a line about the time that a training from disk will take.
@@ -179,6 +180,7 @@ class Fit:
     n_threads: int | None
     verbose: bool
     seed: int
+    n_starts: int = 1
     stored: TrainingSource | None = None
     say: Callable[[str], None] | None = None
 
@@ -221,12 +223,19 @@ class Fit:
     def alone(self) -> Self:
         """Return the same fit with one member, which sees the data as they are."""
         single = copy.copy(self)
-        single.n_members = 1
+        single.n_members = single.n_starts = 1
         if self.stored is not None:
             single.stored = self.stored.for_members(1)
             return single
         single.member_weights = self.tensor(self.train_events.weights)[None]
         return single
+
+    def from_starts(self) -> Self:
+        """Return the same fit with `n_starts` members that all see the data as they are, and start differently."""
+        several = self.alone()
+        several.n_members = self.n_starts
+        several.member_weights = several.member_weights.expand(self.n_starts, -1)
+        return several
 
     def with_settings(self, settings: TrainingSettings) -> Self:
         """Return the same fit, from the same seed, with other settings and nothing to try."""

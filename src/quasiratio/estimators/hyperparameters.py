@@ -25,6 +25,7 @@ from quasiratio.training.standard import (
     STANDARD_MEMBER_DECAY,
     standard_batch_size,
     standard_passes,
+    standard_starts,
     standard_validation_fraction,
     standard_weight_decay,
     trial_settings,
@@ -128,7 +129,8 @@ class NetworkEstimator(PersistentEstimator):
         epoch_size: Training events between two validations; by default a twentieth of the fit.
         weight_decay: Decoupled weight decay; by default 0.3 at 20,000 events, less for more events, or what the
             trials prefer, and a third of it for the members of an ensemble.
-        n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data.
+        n_members: Networks in the ensemble. Each sees its own (balanced) Poisson bootstrap of the data. Up to 40,000
+            events the network of a single member is the mean of four that start differently, unless `max_steps` is given.
         validation_fraction: Share of the events held out when `fit` gets no `validation`; by default a tenth up to
             20,000 events, less for more.
         periodic: Names (or numbers, from zero) of features that are angles in radians, besides those that are recognised: a
@@ -175,6 +177,7 @@ class NetworkEstimator(PersistentEstimator):
 
     parameters_type: ClassVar[type[Document]] = NetworkParameters
     fitted_type: ClassVar[type[FittedDocument]] = FittedNetworkDocument
+    averages_starts: ClassVar[bool] = True
 
     def new_seed(self) -> int:
         """Draw the seed of a fit from `random_state`."""
@@ -199,7 +202,9 @@ class NetworkEstimator(PersistentEstimator):
     ) -> Fit:
         """Check the hyperparameters and put the events on the device; those of a store stay on disk."""
         n_events = len(training) if stored is None else len(stored)
-        settings = self.checked_settings(n_events)
+        settings = self.checked_settings(n_events, training.effective_share)
+        is_ours = self.averages_starts and self.max_steps is None and self.schedule == "cosine"
+        n_starts = standard_starts(n_events) if is_ours and stored is None and self.n_members == 1 else 1
         trials = trial_settings(settings, n_events, fixed_decay=self.weight_decay is not None)
         return Fit(
             training,
@@ -217,12 +222,13 @@ class NetworkEstimator(PersistentEstimator):
             self.n_threads,
             self.verbose,
             seed,
+            n_starts,
             stored,
             say,
         )
 
-    def checked_settings(self, n_events: int) -> TrainingSettings:
-        """Check the hyperparameters, and settle those that depend on the number of events."""
+    def checked_settings(self, n_events: int, effective_share: float = 1.0) -> TrainingSettings:
+        """Check the hyperparameters, and settle those that depend on the number of events and on what they are worth."""
         for name in ("batch_size", "n_members", "max_steps", "patience", "epoch_size", "n_threads"):
             value = getattr(self, name)
             is_default = value is None and name != "n_members"
@@ -250,7 +256,9 @@ class NetworkEstimator(PersistentEstimator):
                 raise InvalidInputError(msg)
         weight_decay = self.weight_decay
         if weight_decay is None:  # the published schedule has none
-            weight_decay = 0.0 if self.schedule == "constant" else standard_weight_decay(n_events)
+            weight_decay = (
+                0.0 if self.schedule == "constant" else standard_weight_decay(effective_share * n_events)
+            )
         return TrainingSettings(
             batch_size=standard_batch_size(n_events) if self.batch_size is None else int(self.batch_size),
             learning_rate=self._rate(n_events),

@@ -120,6 +120,7 @@ class MinedEstimator(NetworkEstimator):
 
     parameters_type: ClassVar[type[Document]] = MinedParameters
     fitted_type: ClassVar[type[FittedDocument]] = MinedDocument
+    averages_starts: ClassVar[bool] = False
 
     def checked_method(self, method: str, choices: Sequence[str]) -> str:
         """Return the method, if it and the stated sign of the reference are known."""

@@ -24,7 +24,7 @@ from quasiratio.columns import (
     with_needed_precision,
 )
 from quasiratio.errors import InvalidInputError
-from quasiratio.sample import WeightedSample
+from quasiratio.sample import WeightedSample, effective_size
 
 __all__ = [
     "LabelledEvents",
@@ -76,6 +76,12 @@ class LabelledEvents:
         return LabelledEvents(
             self.features[index], self.labels[index], self.weights[index], given_numbers=self.numbers[index]
         )
+
+    @property
+    def effective_share(self) -> float:
+        """Effective number of events by |w|, each class for itself, over their number; one without a spread of weights."""
+        classes = (np.abs(self.weights[self.labels == label]) for label in (False, True))
+        return sum(effective_size(weights) for weights in classes if len(weights)) / max(1, len(self))
 
     def require_positive_sums(self, where: str) -> None:
         """Raise unless both classes are there and their weights sum to something positive."""

@@ -3,7 +3,8 @@
 The standard of `training.standard` is the first; the others are taken only where validation prefers them by more than
 the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance.
 An ensemble tries with one member, and trains all of them with what was chosen and a share of its decay: members average
-out part of what decay is there for, and the bias that it leaves is not in their spread.
+out part of what decay is there for, and the bias that it leaves is not in their spread. A single network of a small
+sample is trained from several starts with what was chosen, and is their mean (see `standard_starts`).
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class TrialReportDocument(Document):
     chosen: Annotated[int, Field(ge=0)]
     batch_size: Count
     member_decay: Annotated[float, Field(ge=0)] = 1.0
+    n_starts: Count = 1
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -97,17 +99,21 @@ class TrialReport:
         chosen: Index of those that were taken.
         batch_size: Events per step in all of them.
         member_decay: What the members of an ensemble have of the decay that was taken; one without an ensemble.
+        n_starts: Networks from different starts that a network of the model is the mean of.
     """
 
     trials: tuple[Trial, ...]
     chosen: int
     batch_size: int
     member_decay: float = 1.0
+    n_starts: int = 1
 
     def __str__(self) -> str:
         taken = self.trials[self.chosen]
         decay = taken.weight_decay * self.member_decay
         length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {decay:.2g}"
+        if self.n_starts > 1:
+            length += f", as the mean of {self.n_starts} starts"
         if len(self.trials) == 1:
             return f"Trained for {length}."
         if self.chosen == 0:
@@ -121,7 +127,11 @@ class TrialReport:
         """Describe what was tried."""
         trials = [measured_document(TrialDocument, trial) for trial in self.trials]
         return TrialReportDocument(
-            trials=trials, chosen=self.chosen, batch_size=self.batch_size, member_decay=self.member_decay
+            trials=trials,
+            chosen=self.chosen,
+            batch_size=self.batch_size,
+            member_decay=self.member_decay,
+            n_starts=self.n_starts,
         )
 
     @classmethod
@@ -130,7 +140,7 @@ class TrialReport:
         if document is None:
             return None
         trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
-        return cls(trials, document.chosen, document.batch_size, document.member_decay)
+        return cls(trials, document.chosen, document.batch_size, document.member_decay, document.n_starts)
 
 
 def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
@@ -144,9 +154,9 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
     """
     member_decay = fit.settings.member_decay if fit.n_members > 1 else 1.0
     if not fit.trials:
-        trained = train_once(_of_members(fit, fit.settings))
+        trained = _trained_as_chosen(fit, fit.settings, train_once)
         alone = (_trial(fit.settings, trained, trained, fit),)
-        return trained, TrialReport(alone, 0, fit.settings.batch_size, member_decay)
+        return trained, TrialReport(alone, 0, fit.settings.batch_size, member_decay, fit.n_starts)
     pilot = fit.alone()
     standard = best = train_once(pilot.with_settings(fit.settings))
     trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
@@ -162,15 +172,20 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
         if is_better and trial.risk < trials[chosen].risk:
             best, chosen, chosen_settings = trained, len(trials), settings
         trials.append(trial)
+    if fit.n_members > 1 or fit.n_starts > 1:
+        best = _trained_as_chosen(fit, chosen_settings, train_once)
+    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay, fit.n_starts)
+
+
+def _trained_as_chosen(fit: Fit, settings: TrainingSettings, train_once: Callable[[Fit], Trained]) -> Trained:
+    """Train all members, or a single one from all its starts."""
     if fit.n_members > 1:
-        best = train_once(_of_members(fit, chosen_settings))
-    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay)
-
-
-def _of_members(fit: Fit, settings: TrainingSettings) -> Fit:
-    if fit.n_members == 1:
-        return fit
-    return fit.with_settings(replace(settings, weight_decay=settings.member_decay * settings.weight_decay))
+        decay = settings.member_decay * settings.weight_decay
+        return train_once(fit.with_settings(replace(settings, weight_decay=decay)))
+    if fit.n_starts == 1:
+        return train_once(fit.with_settings(settings))
+    trained = train_once(fit.with_settings(settings).from_starts())
+    return trained._replace(model=trained.model.averaged())
 
 
 def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit: Fit) -> Trial:

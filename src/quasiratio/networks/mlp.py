@@ -120,6 +120,36 @@ class StackedMlp(nn.Module):
                 hidden = narrow_product(hidden, weight) + bias
         return hidden
 
+    def averaged(self, n_starts: int) -> StackedMlp:
+        """Return fewer, wider networks whose outputs are the means over `n_starts` of these.
+
+        With `m` networks left, number `i` has the hidden units of the networks `i`, `i + m`, `i + 2m`, ... side by side, with no
+        weights between them.
+
+        Example:
+            >>> mlp = StackedMlp(4, 2, (8, 8), 1, generator=torch.Generator().manual_seed(0))
+            >>> one = mlp.averaged(4)
+            >>> one.n_networks, torch.allclose(one(torch.ones(5, 2)), mlp(torch.ones(5, 2)).mean(dim=0), atol=1e-6)
+            (1, True)
+        """
+        n_left, last = self.n_networks // n_starts, len(self.weights) - 1
+        hidden_layers = [n_starts * weight.shape[2] for weight in self.weights[:last]]
+        n_inputs, n_outputs = self.weights[0].shape[1], self.weights[last].shape[2]
+        merged = StackedMlp(n_left, n_inputs, hidden_layers, n_outputs, activation=self.activation)
+        merged = merged.to(self.weights[0].device)
+        with torch.no_grad():
+            for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+                for number in range(n_left):
+                    weights, biases = list(weight[number::n_left]), list(bias[number::n_left])
+                    blocks = torch.cat(weights, dim=1) if layer == 0 else torch.block_diag(*weights)
+                    shifts = torch.cat(biases, dim=1)
+                    if layer == last:
+                        blocks = (torch.cat(weights, dim=0) if layer else sum(weights)) / n_starts
+                        shifts = torch.stack(biases).mean(dim=0)
+                    merged.weights[layer][number] = blocks
+                    merged.biases[layer][number] = shifts
+        return merged
+
     def threads(self, n_events: int) -> AbstractContextManager[None]:
         """Return a block in which so many events, all in all, are evaluated with the threads that they are worth."""
         width = max(weight.shape[2] for weight in self.weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -165,6 +166,12 @@ class RatioModel(nn.Module, ABC):
     @abstractmethod
     def average(self, outputs: Tensor) -> Tensor:
         """Average the networks of all members into those of one, in the same shape with one member."""
+
+    def averaged(self) -> Self:
+        """Return a model of one member, whose networks are the means of those of all members."""
+        one = copy.deepcopy(self)
+        one.network, one.n_members = self.network.averaged(self.n_members), 1
+        return one
 
     def log_odds_of_reference(self, outputs: Tensor) -> Tensor | None:  # noqa: ARG002
         """Return the logarithm of the odds of a negative reference weight, where the model has such odds.

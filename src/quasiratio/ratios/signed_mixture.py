@@ -248,6 +248,12 @@ class SignedMixtureModel(RatioModel):
         """Average the sub-log-ratios, in which cross-entropy is convex."""
         return outputs.view(self.n_members, len(self.pairs), *outputs.shape[1:]).mean(dim=0)
 
+    def averaged(self) -> Self:
+        """Return a model of one member, with the means of networks and coefficients."""
+        one = super().averaged()
+        one.coefficients = nn.Parameter(self.coefficients.detach().mean(dim=0, keepdim=True))
+        return one
+
     def document_fields(self) -> dict[str, Any]:
         """Return the pairs, the coefficients and the floors."""
         return {
