@@ -63,6 +63,9 @@ METHODS: dict[str, Method] = {
 }
 PEERS = ("default", "revert", "hep_ml", "boosting |w|")
 PLAN: list[tuple[str, int, tuple[str, ...]]] = [
+    ("jets equal", 5_000, ("default",)),
+    ("jets different", 5_000, ("default",)),
+    ("six", 5_000, ("default",)),
     ("jets equal", 10_000, (*PEERS, "auto")),
     ("jets different", 10_000, (*PEERS, "auto")),
     ("six", 10_000, ("default", "auto")),
@@ -79,7 +82,7 @@ PLAN: list[tuple[str, int, tuple[str, ...]]] = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", default=",".join(sorted({name for name, _, _ in PLAN})))
-    parser.add_argument("--sizes", default="10000,100000,1000000")
+    parser.add_argument("--sizes", default="5000,10000,100000,1000000")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--seeds", default=",".join(str(seed) for seed in SEEDS))
     arguments = parser.parse_args()
