@@ -13,7 +13,9 @@ from sklearn.base import clone
 import quasiratio as qr
 from quasiratio.distributions import LatentAmplitudeCase, LatentExponentialCase
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
-from quasiratio.estimators.mined_problems import free_terms
+from quasiratio.estimators.mined_problems import MinedEvents, free_terms
+from quasiratio.estimators.sample_mixtures import PointsClasses
+from quasiratio.ratios.coefficient_model import AffineTerms
 
 METHODS = ("regression", "sign-resolved", "positive")
 QUICK: dict[str, Any] = {"max_steps": 400, "random_state": 0, "weight_decay": 0.03}
@@ -206,6 +208,20 @@ def test_points_from_separate_samples(method: Any, negative: float, test_events:
     mixed = [samples[0], samples[1]]
     with pytest.raises(InvalidInputError, match="determine 2 of the 3"):
         model.fit_points(given, mixed, [[0, 1, 0], [0, 0, 1]])
+
+
+def test_samples_at_points_count_alike_whatever_their_weights() -> None:
+    """The classifier sees equal sums of |w|; a factor would be a factor of the learned shape."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 4, 1000)
+    weights = rng.normal(size=1000) * 3.0**numbers
+    events = MinedEvents(np.zeros((1000, 1), np.float32), numbers, weights, numbers[:, None].astype(float))
+    nothing = AffineTerms(np.eye(3), np.zeros(3))
+    problem = PointsClasses(np.abs(weights[numbers == 0]), True, np.ones(3), np.full(3, 0.5), nothing)
+    drawn = problem.pool_weights(events, torch.from_numpy(weights)[None])[0].numpy()
+    sums = np.bincount(numbers, weights=drawn)
+    np.testing.assert_allclose(sums, 250.0, rtol=1e-5)
+    assert events.effective_share < 0.7
 
 
 @pytest.mark.parametrize("method", ["regression", "sign-resolved"])

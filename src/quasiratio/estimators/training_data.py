@@ -80,8 +80,8 @@ class LabelledEvents:
     @property
     def effective_share(self) -> float:
         """Effective number of events by |w|, each class for itself, over their number; one without a spread of weights."""
-        classes = (np.abs(self.weights[self.labels == label]) for label in (False, True))
-        return sum(effective_size(weights) for weights in classes if len(weights)) / max(1, len(self))
+        classes = [np.abs(self.weights[self.labels == label]) for label in np.unique(self.labels)]
+        return sum(effective_size(weights) for weights in classes) / max(1, len(self))
 
     def require_positive_sums(self, where: str) -> None:
         """Raise unless both classes are there and their weights sum to something positive."""
