@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.base import clone
 import quasiratio as qr
 from quasiratio.distributions import LatentAmplitudeCase, LatentExponentialCase
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
+from quasiratio.estimators.mined_check import check_mined
 from quasiratio.estimators.mined_problems import MinedEvents, free_terms
 from quasiratio.estimators.sample_mixtures import PointsClasses
 from quasiratio.ratios.coefficient_model import AffineTerms
@@ -208,6 +210,16 @@ def test_points_from_separate_samples(method: Any, negative: float, test_events:
     mixed = [samples[0], samples[1]]
     with pytest.raises(InvalidInputError, match="determine 2 of the 3"):
         model.fit_points(given, mixed, [[0, 1, 0], [0, 0, 1]])
+
+
+def test_a_check_says_of_which_terms_it_sees_nothing() -> None:
+    rng = np.random.default_rng(0)
+    known = np.column_stack([rng.normal(size=(400, 2)), np.ones(400)])
+    learned = known * [0.0, 0.9, 1.0] + [[0.02, 0.0, 0.0]] * rng.normal(size=(400, 1))
+    check = check_mined(learned, known, np.ones(400), ["a", "b", "c"])
+    assert check.status == "good"
+    assert re.search(r"cannot tell from a constant: a \(-?\d% ± \d% explained\)\.$", str(check))
+    assert check_mined(known, known, np.ones(400), ["a", "b", "c"]).reasons == ()
 
 
 def test_samples_at_points_count_alike_whatever_their_weights() -> None:

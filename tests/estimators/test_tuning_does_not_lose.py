@@ -36,6 +36,7 @@ def tuned_and_untuned(case_name: str, kind: str, n_events: int, seed: int, **opt
     return float(np.sqrt(squares[0].mean())), float(np.sqrt(squares[1].mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rosmm", "sign-resolved"])
 @pytest.mark.parametrize("case", ["nonnegative", "signed"])
 def test_a_tuned_ratio_is_not_worse_than_what_it_began_from(case: str, kind: str) -> None:

@@ -112,6 +112,7 @@ def test_one_page_links_every_report_and_shows_every_figure(tmp_path: Path) -> N
     assert "expected the extra gghh" in page
 
 
+@pytest.mark.slow
 def test_what_was_missing_is_resumed_and_what_is_there_is_not_computed_again(
     tmp_path: Path, two_studies: dict[str, Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:

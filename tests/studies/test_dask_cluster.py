@@ -92,6 +92,7 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch: pytest.Mo
         pass
 
 
+@pytest.mark.slow
 def test_the_script_of_the_documentation_runs_a_study(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "local", "2", "--"]
     study = ["weight-variance", "--preset", "smoke", "--method", "mlp", "-o", str(tmp_path / "out")]

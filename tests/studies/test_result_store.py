@@ -149,6 +149,7 @@ def start(directory: Path, settings: dict[str, object], lease: float) -> subproc
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
+@pytest.mark.slow
 def test_killing_a_run_loses_no_row_and_computes_none_twice(tmp_path: Path) -> None:
     from tests.studies import toy_study
 
@@ -174,6 +175,7 @@ def test_killing_a_run_loses_no_row_and_computes_none_twice(tmp_path: Path) -> N
     assert sum(computed.values()) <= 12 + (n_computed - n_known)
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_store_and_compute_nothing_twice(tmp_path: Path) -> None:
     from tests.studies import toy_study
 

@@ -59,6 +59,7 @@ def test_a_finished_study_is_not_computed_again(tmp_path: Path) -> None:
     assert len((tmp_path / "computed.log").read_text().splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_runner_that_is_killed(tmp_path: Path) -> None:
     from tests.studies import toy_study
 

@@ -215,6 +215,7 @@ def test_files_without_events_are_no_failure(made: Path, tmp_path: Path) -> None
     assert [open_table(path).n_events for path in done.outputs] == [2, 0]
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_resumed(made: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(12):
@@ -253,6 +254,7 @@ def test_killed_in_the_middle_and_resumed(made: Path, tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_cluster_that_loses_a_worker_writes_the_same(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -156,6 +156,7 @@ def interrupted(rank: int, directory: Path, kills: bool, **more: Any) -> Any:
     return found.estimator.predict_ratio({"pt": np.linspace(-2, 2, 50), "eta": np.zeros(50)})
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_the_others_and_the_fit_goes_on(tmp_path: Path) -> None:
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()

@@ -149,7 +149,7 @@ def check_mined(
             shares.append(float(share.max()))
             if one_event_decides(share, natural / natural.sum()):
                 worse.append(f"{name} (one event carries {share.max():.0%})")
-    return _judged(len(weights), explained, errors, shares, worse, peak_fraction)
+    return _judged(len(weights), terms, explained, errors, shares, worse, peak_fraction)
 
 
 def check_points(
@@ -207,11 +207,13 @@ def check_points(
             largest.append(float(share.max()))
             if one_event_decides(share, np.abs(shares[is_reference]) / np.abs(shares[is_reference]).sum()):
                 worse.append(f"sample {number} (one event carries {share.max():.0%})")
-    return _judged(len(weights), explained, errors, largest, worse, peak_fraction)
+    names = [f"sample {number}" for number in range(1, len(totals))]
+    return _judged(len(weights), names, explained, errors, largest, worse, peak_fraction)
 
 
 def _judged(
     n_events: int,
+    names: Sequence[str],
     explained: list[float],
     errors: list[float],
     shares: list[float],
@@ -219,6 +221,12 @@ def _judged(
     peak_fraction: float,
 ) -> MinedCheck:
     advice = f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
+    unseen = [
+        f"{name} ({value:.0%} ± {error:.0%} explained)"
+        for name, value, error in zip(names, explained, errors, strict=True)
+        if value < _WORSE_ERRORS * error
+    ]
+    doubt = f"These events cannot tell from a constant: {', '.join(unseen)}."
     return MinedCheck(
         "failed" if worse else "good",
         n_events,
@@ -226,5 +234,5 @@ def _judged(
         tuple(errors),
         max(shares, default=float("nan")),
         peak_fraction,
-        (advice,) if worse else (),
+        (advice,) if worse else (doubt,) if unseen else (),
     )
