@@ -461,3 +461,17 @@ def test_a_risk_that_one_target_event_makes_is_said_to_be_so() -> None:
         pole, judge_weights=np.where(numbers % 3 == 0, -1.0, 1.0)
     )  # a negative reference has poles
     assert check_ratio(signed, terms=TERMS).status == "good"
+
+
+def test_a_check_on_events_that_are_worth_little_says_so() -> None:
+    n = 600
+    rng = np.random.default_rng(0)
+    x0, x1 = rng.normal(0.0, 1.0, n), rng.normal(1.0, 1.0, n)
+    signs = np.where(np.arange(n) % 5 < 2, -1.0, 1.0)  # a fifth of the sum is left, and 24 of the events
+    numbers, flat = np.arange(n), np.ones(n)
+    exact = CheckedRatio(np.exp(x0 - 0.5), np.exp(x1 - 0.5), flat, flat, flat, numbers, numbers)
+    assert check_ratio(exact).reasons == ()
+    few = replace(exact, reference_weights=signs, target_weights=signs)
+    assert "are worth 24, with which a check sees gross failures only" in str(check_ratio(few))
+    none = replace(few, reference=flat + 0.01 * x0, target=flat + 0.01 * x0)
+    assert str(check_ratio(none)).endswith("gross failures only, and cannot tell this ratio from none.")

@@ -328,21 +328,9 @@ def check_ratio(
         reason = (
             f"{n_events} events of both classes were kept aside, too few; give more, or validation events."
         )
-        nothing = RatioRisk(float("nan"), float("nan"))
-        reach = _reach(checked.reference)
-        return FitCheck(
-            "unknown",
-            n_events,
-            float("nan"),
-            float("nan"),
-            (),
-            nothing,
-            reach,
-            near_cap,
-            peak_fraction,
-            helped,
-            (reason,),
-        )
+        nan = float("nan")
+        facts = (nan, nan, (), RatioRisk(nan, nan), _reach(checked.reference))
+        return FitCheck("unknown", n_events, *facts, near_cap, peak_fraction, helped, (reason,))
     reasons = []
     shares = checked.shares
     worst = np.argsort(-shares)[:_N_WORST]
@@ -373,8 +361,10 @@ def check_ratio(
         )
     worth = min(effective_size(checked.reference_weights), effective_size(checked.target_weights))
     if worth < _FEW_EVENTS:
+        is_seen = difference.value < -_WORSE_ERRORS * difference.error
         reasons.append(
-            f"By their weights the events kept aside are worth {worth:.0f}, with which a check sees gross failures only."
+            f"By their weights the events kept aside are worth {worth:.0f}, with which a check sees gross failures only"
+            f"{'' if is_seen else ', and cannot tell this ratio from none'}."
         )
     if peak_fraction < _EARLY_PEAK:
         reasons.append(
