@@ -45,9 +45,9 @@ CAUSES = {
     ("signed-gaussians", "ours", "nonnegative / RoSMM_r"): _NO_GAIN,
     ("signed-gaussians", "ours", "signed / MLP (BCE) / chi2"): _CLIPPED + _NO_MINIMUM,
     ("signed-gaussians", "ours", "signed / MLP (BCE) / D_S2"): _ZERO_BINS,
-    ("smeft-hh", "ours", "hh_pt / RoSMM"): (
-        "On other events, and it is the fits: the ratio of the hard process behind each event closes here. Why this observable "
-        "is harder than the others is not understood."
+    ("smeft-hh", "ours", "m_hh / RoSMM"): (
+        "On other events. The target changes its sign at 360 GeV, and so steeply that the default's weight decay smooths it; "
+        "[what was tried](studies.md#smeft)."
     ),
     **{
         ("smeft-hh", whose, f"{observable} / MLP (BCE)"): _NO_MINIMUM

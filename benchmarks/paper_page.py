@@ -469,14 +469,19 @@ def keep_closed_forms(directory: Path) -> None:
 
 
 def small_picture(path: Path) -> bytes:
-    """Return a PNG of at most 1200 pixels in width; colours are kept, unless the file would be too large for a page."""
+    """Return a PNG of at most 1200 pixels in width, and of fewer colours, then pixels, where the file would be too large."""
     with Image.open(path) as image:
-        picture = image.convert("RGB")
-    if picture.width > _WIDEST:
-        height = round(picture.height * _WIDEST / picture.width)
-        picture = picture.resize((_WIDEST, height), Image.Resampling.LANCZOS)
-    content = _png(picture)
-    return content if len(content) < LARGEST else _png(picture.quantize(256, dither=Image.Dither.NONE))
+        original = image.convert("RGB")
+    for widest, n_colours in ((_WIDEST, None), (_WIDEST, 256), (_WIDEST, 32), (900, 32), (700, 32)):
+        width = min(widest, original.width)
+        size = (width, round(original.height * width / original.width))
+        picture = original.resize(size, Image.Resampling.LANCZOS) if width < original.width else original
+        content = _png(
+            picture if n_colours is None else picture.quantize(n_colours, dither=Image.Dither.NONE)
+        )
+        if len(content) < LARGEST:
+            break
+    return content
 
 
 def _png(picture: Image.Image) -> bytes:
