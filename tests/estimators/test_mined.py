@@ -227,7 +227,9 @@ def test_samples_at_points_count_alike_whatever_their_weights() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.integers(0, 4, 1000)
     weights = rng.normal(size=1000) * 3.0**numbers
-    events = MinedEvents(np.zeros((1000, 1), np.float32), numbers, weights, numbers[:, None].astype(float))
+    events = MinedEvents(
+        np.zeros((1000, 1), np.float32), numbers > 0, weights, numbers[:, None].astype(float)
+    )
     nothing = AffineTerms(np.eye(3), np.zeros(3))
     problem = PointsClasses(np.abs(weights[numbers == 0]), True, np.ones(3), np.full(3, 0.5), nothing)
     drawn = problem.pool_weights(events, torch.from_numpy(weights)[None])[0].numpy()

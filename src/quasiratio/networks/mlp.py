@@ -141,7 +141,7 @@ class StackedMlp(nn.Module):
             for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
                 for number in range(n_left):
                     weights, biases = list(weight[number::n_left]), list(bias[number::n_left])
-                    blocks = torch.cat(weights, dim=1) if layer == 0 else torch.block_diag(*weights)
+                    blocks = torch.cat(weights, dim=1) if layer == 0 else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
                     shifts = torch.cat(biases, dim=1)
                     if layer == last:
                         blocks = (torch.cat(weights, dim=0) if layer else sum(weights)) / n_starts
