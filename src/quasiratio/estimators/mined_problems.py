@@ -53,7 +53,7 @@ parton level."""
 
 @dataclass(frozen=True)
 class MinedEvents(LabelledEvents):
-    """Events that bring along what is to be learned, `(n, n_targets)`; labels are the number of the sample."""
+    """Events that bring along what is to be learned, `(n, n_targets)`; labels say which are not of the reference."""
 
     targets: FloatArray
 

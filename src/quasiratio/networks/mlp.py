@@ -140,14 +140,19 @@ class StackedMlp(nn.Module):
         with torch.no_grad():
             for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
                 for number in range(n_left):
-                    weights, biases = list(weight[number::n_left]), list(bias[number::n_left])
-                    blocks = torch.cat(weights, dim=1) if layer == 0 else torch.block_diag(*weights)  # type: ignore[no-untyped-call]
-                    shifts = torch.cat(biases, dim=1)
-                    if layer == last:
-                        blocks = (torch.cat(weights, dim=0) if layer else sum(weights)) / n_starts
-                        shifts = torch.stack(biases).mean(dim=0)
-                    merged.weights[layer][number] = blocks
-                    merged.biases[layer][number] = shifts
+                    parts, shifts = list(weight[number::n_left]), bias[number::n_left]
+                    if last == 0:
+                        joined = torch.stack(parts).mean(dim=0)
+                    elif layer == 0:
+                        joined = torch.cat(parts, dim=1)
+                    elif layer == last:
+                        joined = torch.cat(parts, dim=0) / n_starts
+                    else:
+                        joined = torch.block_diag(*parts)  # type: ignore[no-untyped-call]
+                    merged.weights[layer][number] = joined
+                    merged.biases[layer][number] = (
+                        shifts.mean(dim=0) if layer == last else shifts.reshape(1, -1)
+                    )
         return merged
 
     def threads(self, n_events: int) -> AbstractContextManager[None]:

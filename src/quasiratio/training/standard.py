@@ -2,9 +2,9 @@ r"""How long, in which batches and how strongly regularised to train, by the siz
 
 Passes over the data, not steps, decide about over-training, so that the standard length is a number of passes and the
 batch grows with the sample: about a hundred batches a pass. The standard decay falls with the cube root of the number
-of events, by what their weights leave of it. Both were chosen on seeds 100 to 103 of four problems (signed jets with equal and with different shares, six
-correlated dimensions, the Signed toy) at 10,000 and 100,000 events per class; `benchmarks/trusted.py` judges them on
-others. Beside the standard a few other lengths and strengths are tried where the sample is small enough for them to
+of events, by what their weights leave of it. Both were chosen on seeds 100 to 103 of four problems (signed jets with
+equal and with different shares, six correlated dimensions, the Signed toy) at 10,000 and 100,000 events per class;
+`benchmarks/trusted.py` judges them on others. Beside the standard a few other lengths and strengths are tried where the sample is small enough for them to
 matter and to be cheap (`trial_settings`); validation decides.
 """
 
