@@ -26,6 +26,7 @@ NAMES = (
     "many_files",
     "ranks",
     "beyond_memory",
+    "stay_in_files",
     "onnx_agreement",
     "weight_variance_speed",
     "gg_hh_speed",

@@ -21,6 +21,9 @@ protons are alike and the couplings conserve CP. `--invariants` adds masses and 
 of these has m_hh or the pair's pT among its coordinates. But the square of m_hh is nearly the sum of the six squared
 masses of the muons' pairs, which makes its way to the network short: so `azimuth` without invariants is the fair row
 for what a symmetry alone does, and `invariants` is a row of its own.
+
+`--learning-rate` and `--weight-decay` take the place of the default; with both nothing is tried, which is how the settings of
+`docs/decisions.md` were compared, on split 100.
 """
 
 from __future__ import annotations
@@ -125,6 +128,8 @@ def main() -> None:
     parser.add_argument("--methods", default="sign-resolved,auto,exact", help=f"some of {','.join(METHODS)}")
     parser.add_argument("--objects", choices=SYMMETRIES, default="none")
     parser.add_argument("--invariants", action="store_true")
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--weight-decay", type=float)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -134,6 +139,9 @@ def main() -> None:
         raise SystemExit(f"Got the method {unknown[0]!r}; expected some of {', '.join(METHODS)}.")
     n_events = FULL_SIZE if arguments.events == "full" else int(arguments.events)
     objects, options = coordinates(arguments)
+    given = {name: getattr(arguments, name) for name in ("learning_rate", "weight_decay")}
+    given = {name: value for name, value in given.items() if value is not None}
+    objects += "".join(f", {name} {value:g}" for name, value in given.items())
     key = {"level": arguments.level, "events": n_events, "objects": objects}
     features = FEATURES if arguments.level == "particle" else PARTON_FEATURES
     names = tuple(dict.fromkeys([*features, *OBSERVABLES[arguments.level], "weight", _EXACT]))
@@ -154,7 +162,7 @@ def main() -> None:
             tuple(sample(one, features) for one in training),
             tuple(sample(one, features) for one in held_out),
             sample(test[0], features).features,
-            options | {"random_state": seed},
+            options | given | {"random_state": seed},
         )
         for method, ratios, seconds in fits:
             record(key, seed, method, ratios, seconds, *test)

@@ -26,6 +26,14 @@ def _median(rows: Sequence[Row], name: str) -> str:
     return f"{median(row[name] for row in rows):.3g}"
 
 
+def _spread(rows: Sequence[Row], name: str) -> str:
+    """Return the median, and the smallest and the largest value behind it; nothing where a row has none."""
+    if any(name not in row for row in rows):
+        return "–"
+    values = [row[name] for row in rows]
+    return f"{median(values):.3g} ({min(values):.2g} to {max(values):.2g})"
+
+
 def mined_tables(table: Callable[[Iterable[str], Iterable[Iterable[str]]], str]) -> str:
     """Return the tables of everything that has been measured; `table` writes one."""
     rows = [row for row in read_rows("mined") if "key" in row]
@@ -58,16 +66,19 @@ def mined_tables(table: Callable[[Iterable[str], Iterable[Iterable[str]]], str])
     if compared:
         parts.append(
             table(
-                ["problem", "events", "seeds", "rms(r − r*), mined", "two samples"],
+                ["problem", "events", "seeds", "rms(r − r*), mined", "mined, as given", "two samples"],
                 [
                     [
                         str(problem),
                         f"{n}",
                         f"{len(group)}",
-                        _median(group, "rms_mined"),
-                        _median(group, "rms_two_samples"),
+                        _spread(group, "rms_mined"),
+                        _spread(group, "rms_mined_as_given"),
+                        _spread(group, "rms_two_samples"),
                     ]
-                    for (problem, n), group in _groups(compared, "problem", "n_events").items()
+                    for (problem, n), group in sorted(
+                        _groups(compared, "problem", "n_events").items(), key=lambda entry: entry[0]
+                    )
                 ],
             )
         )

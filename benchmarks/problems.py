@@ -1,4 +1,4 @@
-"""Problems with a known ratio on which a default must hold: signed jets, six correlated dimensions, the Signed toy."""
+"""Problems with a known ratio on which a default must hold: signed jets, six correlated dimensions, the Signed toy; and mined coefficients with tails."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from quasiratio.basis import PolynomialBasis
 from quasiratio.distributions import signed_gaussian_case, signed_jets_case
 from quasiratio.sample import WeightedSample
 
@@ -108,3 +109,23 @@ def problem(name: str) -> Problem:
         return Problem(name, six.samples, six.exact_ratio, against_one=False)
     case = signed_gaussian_case(name)
     return Problem(name, case.samples, case.exact_ratio, against_one=False)
+
+
+class TailCase:
+    """A squared amplitude (1 + a g)^2 with g = exp(z - 1/2) of a hidden z, seen with a resolution: c reaches thousands."""
+
+    basis = PolynomialBasis(["a"])
+    smearing = 0.7
+
+    def sample(self, n_events: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw features and coefficients."""
+        z = rng.normal(size=n_events)
+        g = np.exp(z - 0.5)
+        X = np.column_stack([z + self.smearing * rng.normal(size=n_events), rng.normal(size=n_events)])
+        return X, np.column_stack([np.ones(n_events), 2 * g, g**2])
+
+    def exact(self, X: FloatArray) -> FloatArray:
+        """Return the coefficient functions, means of exponentials over a Gaussian."""
+        mean, variance = X[:, 0] / (1 + self.smearing**2), self.smearing**2 / (1 + self.smearing**2)
+        g = np.exp(mean + 0.5 * (variance - 1))
+        return np.column_stack([np.ones(len(X)), 2 * g, np.exp(2 * mean + 2 * variance - 1)])

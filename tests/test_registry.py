@@ -33,7 +33,7 @@ CLASSES = {name: home.rpartition(":")[2] for name, home in ESTIMATORS.built_in.i
 
 # Where a concrete estimator may be named: its own file, those that combine it by design, the studies and the
 # demonstration, which compare them, and the packages that export it.
-EVERYWHERE = {"__init__.py", "registry.py", "estimators/__init__.py", "workflows/demo_files.py"}
+EVERYWHERE = {"__init__.py", "registry.py", "estimators/__init__.py", "workflows/demo.py"}
 COMBINES = {
     "estimators/auto.py",
     "estimators/reweighter.py",

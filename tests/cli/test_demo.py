@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from quasiratio.cli.main import app
 from quasiratio.errors import DivergenceWarning, NegativeDensityWarning, NegativeWeightWarning
-from quasiratio.workflows.demo_files import DemoResult, run_demo, short_notes
+from quasiratio.workflows.demo import DemoResult, run_demo, short_notes
 
 METHODS = ["MLP, BCE", "RoSMM", "REVERT", "sign-resolved", "exact ratio"]
 FIGURES = ["closure.pdf", "closure.png", "ratio.pdf", "ratio.png"]

@@ -347,7 +347,7 @@ def test_export_and_show() -> None:
     ratio = session.run(["ratio"], {"features": X})[0]
     assert np.allclose(ratio, model_of("model").predict_ratio(X), rtol=1e-5)
     out = run("models", "show", "model")
-    assert out.startswith("model: SignResolvedRatio\nThe fit passed its check on 150 events kept aside")
+    assert out.startswith("model: SignResolvedRatio\nThe fit could not be checked on 150 events kept aside")
     assert "\nfeature   type" in out
     for text in (
         "Reference: 1500 events of",

@@ -119,7 +119,7 @@ def test_chunks_do_not_matter(
         rtol=1e-5,
         atol=1e-6,
     )
-    monkeypatch.setattr(ratio_model, "_CHUNK_ROWS", 999)
+    monkeypatch.setattr(ratio_model, "_CHUNK_VALUES", 64 * 999)
     np.testing.assert_allclose(fitted(kind).predict_ratio(X), whole, rtol=1e-5, atol=1e-6)
 
 

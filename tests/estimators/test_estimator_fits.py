@@ -152,17 +152,26 @@ def test_a_nonpositive_reference_estimate_is_counted_and_warned_of(kind: str) ->
     np.testing.assert_array_equal(ratio[X[:, 0] < -0.5] < 0, True)
 
 
-def test_values_below_the_floor_of_a_logarithm_are_warned_of() -> None:
+def test_a_ratio_stays_at_its_edge_beyond_the_training_events() -> None:
     rng = np.random.default_rng(0)
     y = np.arange(4000) % 2
-    X = np.column_stack([rng.lognormal(3.0 + 0.1 * y, 1.0), rng.normal(size=4000)])
+    X = np.column_stack([rng.lognormal(3.0 + 0.1 * y, 1.0), rng.normal(0.2 * y)])
     estimator = MAKERS["direct"]().fit({"pt": X[:, 0], "eta": X[:, 1]}, y)
     assert estimator.log_features_ == ["pt"]
-    smallest = float(estimator.model_.scaling.floor[0])
-    inside = estimator.predict_ratio({"pt": [smallest], "eta": [0.0]})
-    with pytest.warns(SupportWarning, match=r"'pt' \(50\.00%\) lie below the smallest value"):
-        outside = estimator.predict_ratio({"pt": [smallest / 2, 20.0], "eta": [0.0, 0.0]})
-    assert outside[0] == pytest.approx(inside[0], rel=1e-5)
+    scaling = estimator.model_.scaling
+    low, high = float(scaling.floor[0]), float(scaling.ceiling[1])
+    inside = estimator.predict_ratio({"pt": [low, 20.0], "eta": [0.0, high]})
+    with pytest.warns(
+        SupportWarning, match=r"of 'pt' \(60\.00%\), 'eta' \(20\.00%\) lie beyond the training data"
+    ):
+        outside = estimator.predict_ratio(
+            {"pt": [low / 2, 20.0, 20.0, 0.0, 0.0], "eta": [0.0, 1e6, 0.0, 0.0, 0.0]}
+        )
+    np.testing.assert_allclose(outside[:2], inside, rtol=1e-5)
+    assert abs(outside[2] - outside[1]) > 0.01
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SupportWarning)  # its own extremes are no news
+        estimator.predict_ratio({"pt": X[:, 0], "eta": X[:, 1]})
 
 
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"lsif", "revert", "pare", "mse"}))

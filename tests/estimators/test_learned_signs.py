@@ -40,7 +40,7 @@ def test_the_signed_target_is_called_negative(seed: int) -> None:
     ("case", "expected"), [("equal-shares", "positive"), ("negative-reference", "negative")]
 )
 def test_the_signed_jets(case: str, expected: str) -> None:
-    sample = signed_jets_case(case).reference.sample(40_000, np.random.default_rng(0))
+    sample = signed_jets_case(case).reference.sample(60_000, np.random.default_rng(0))
     signs = LearnedSigns.of(np.array(sample.features), np.array(sample.weights))
     assert signs.test.sign == expected
 

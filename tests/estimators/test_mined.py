@@ -219,7 +219,11 @@ def test_a_check_says_of_which_terms_it_sees_nothing() -> None:
     check = check_mined(learned, known, np.ones(400), ["a", "b", "c"])
     assert check.status == "good"
     assert re.search(r"cannot tell from a constant: a \(-?\d% ± \d% explained\)\.$", str(check))
+    assert "passed its check" in str(check)
     assert check_mined(known, known, np.ones(400), ["a", "b", "c"]).reasons == ()
+    nothing = check_mined(learned[:, ::2], known[:, ::2], np.ones(400), ["a", "c"])
+    assert nothing.status == "good"
+    assert str(nothing).startswith("The fit is no better than constants on 400 events kept aside")
 
 
 def test_samples_at_points_count_alike_whatever_their_weights() -> None:

@@ -142,14 +142,15 @@ def test_the_document_says_what_the_model_is(fitted_estimator: Fitted, tmp_path:
     estimator = fitted_estimator("mixture ensemble")
     estimator.save(tmp_path / "model", notes={"weight": "w_gen*w_pu", "cuts": [1, 2.5, None, True]})
     document = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
-    assert (document["format"], document["format_version"]) == ("quasiratio model", 2)
+    assert (document["format"], document["format_version"]) == ("quasiratio model", 3)
     assert document["versions"]["quasiratio"] == qr.__version__
     assert set(document["versions"]) == {"quasiratio", "numpy", "scikit-learn", "torch", "python"}
     content = document["estimator"]
     assert content["kind"] == "SignedMixtureRatio"
     assert content["features"]["names"] == ["mass", "p_T <b>µ</b>"]
     assert content["model"]["scaling"]["uses_log"] == [False, True]
-    assert content["model"]["scaling"]["floor"][0] is None
+    scaling = content["model"]["scaling"]
+    assert all(low < high for low, high in zip(scaling["floor"], scaling["ceiling"], strict=True))
     assert content["model"]["network"]["hidden_layers"] == [6, 5]
     np.testing.assert_array_equal(content["model"]["coefficients"], estimator.coefficients_)
     assert content["history"]["n_steps"] == 40

@@ -10,11 +10,16 @@ import pytest
 import torch
 
 import quasiratio as qr
-from quasiratio.distributions import signed_gaussian_case
+from quasiratio.distributions import LatentExponentialCase, signed_gaussian_case
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
-from quasiratio.estimators.trials import Trained, best_of_trials
-from quasiratio.training.standard import mined_settings
+from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
+from quasiratio.training.standard import (
+    mined_settings,
+    single_function_length,
+    standard_weight_decay,
+    trial_settings,
+)
 
 QUICK: dict[str, Any] = {"random_state": 0, "verbose": False}
 
@@ -87,6 +92,96 @@ def test_a_given_decay_or_length_is_kept(fit: Fit) -> None:
     ]
     given = replace(fit.settings, max_steps=100)
     assert mined_settings(given, 2000) == [given]
+
+
+def large(fit: Fit) -> Fit:
+    """Return the fit with what is tried beside the standard where there are a million events."""
+    standard = fit.with_settings(fit.settings)
+    standard.trials, standard.n_starts = trial_settings(fit.settings, 1_000_000), 1
+    return standard
+
+
+@pytest.mark.parametrize("risk", [0.5, 0.99, 1.5])
+def test_a_large_sample_is_trained_boldly_where_validation_clearly_prefers_it(fit: Fit, risk: float) -> None:
+    """Four times the rate and a quarter of the decay, if that is better by more than five errors, and not by two."""
+    standard = large(fit)
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+
+    def train_once(other: Fit) -> Trained:
+        is_bold = other.settings.learning_rate > standard.settings.learning_rate
+        losses = risk + 0.1 * noise.flip(0) if is_bold else 1.0 + 0.1 * noise
+        return Trained(None, None, losses)  # type: ignore[arg-type]
+
+    best, report = best_of_trials(standard, train_once)
+    first, bold = report.trials
+    assert (first.rate, bold.rate) == (1.0, 4.0)
+    assert bold.weight_decay == pytest.approx(first.weight_decay / 4)
+    assert bold.n_passes == first.n_passes
+    assert report.chosen == (risk == 0.5)
+    assert float(best.losses.mean()) == pytest.approx(0.5 if risk == 0.5 else 1.0, abs=0.02)
+    assert ("4 times the standard rate" in str(report)) == (risk == 0.5)
+    assert ("none was better by more than five times its error" in str(report)) == (risk != 0.5)
+    if risk == 0.99:
+        assert -5 * bold.error < bold.difference < -bold.error
+    assert TrialReport.stored(TrialReportDocument(**report.document().model_dump())) == report
+
+
+def test_models_that_know_no_rates_were_trained_with_the_standard_one(fit: Fit) -> None:
+    _, report = best_of_trials(large(fit), risks_of({(1.0, 1.0): 1.0}, fit))
+    written = report.document().model_dump()
+    for trial in written["trials"]:
+        del trial["rate"]
+    stored = TrialReport.stored(TrialReportDocument(**written))
+    assert stored is not None
+    assert [trial.rate for trial in stored.trials] == [1.0, 1.0]
+
+
+def test_what_was_given_is_not_tried_otherwise(fit: Fit) -> None:
+    """A given rate or decay stays; with both, or with a given length, nothing is left to try."""
+    settings = fit.settings
+
+    def tried(**given: Any) -> list[tuple[float, float]]:
+        return [
+            (one.learning_rate / settings.learning_rate, one.weight_decay / settings.weight_decay)
+            for one in trial_settings(settings, 1_000_000, **given)
+        ]
+
+    assert tried() == [(4.0, 0.25)]
+    assert tried(fixed_rate=True) == [(1.0, 0.25)]
+    assert tried(fixed_decay=True) == [(4.0, 1.0)]
+    assert tried(fixed_rate=True, fixed_decay=True) == []
+    assert trial_settings(replace(settings, max_steps=100), 1_000_000) == []
+    assert trial_settings(replace(settings, schedule="constant"), 1_000_000) == []
+    assert trial_settings(settings, 5_000_001) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "n_tried"), [({}, 1), ({"learning_rate": 0.01, "weight_decay": 0.1}, 0), ({"max_steps": 9}, 0)]
+)
+def test_a_fit_of_many_events_is_prepared_with_its_trial(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], n_tried: int
+) -> None:
+    """The bounds are lowered, as half a million events would take a minute."""
+    monkeypatch.setattr("quasiratio.training.standard._MOST_TRIAL_EVENTS", 500)
+    model = qr.SignResolvedRatio(**QUICK, **given).fit_samples(*_toy(1500))
+    assert model.trials_ is not None
+    assert len(model.trials_.trials) == 1 + n_tried
+
+
+def test_a_classifier_of_one_mined_function_of_few_events_is_trained_longer() -> None:
+    """Regression is not, nor are several functions, or one of many events; what is tried beside it stays as it is."""
+    events = LatentExponentialCase(slopes=(0.5, -0.5)).sample(1000, np.random.default_rng(0))
+    joint = qr.JointRatio(**QUICK).fit(events.features, events.mined)
+    regression = qr.JointRatio(method="regression", **QUICK).fit(events.features, events.mined)
+    terms = np.column_stack([np.ones(1000), events.mined, events.mined**2])
+    polynomial = qr.PolynomialRatio(qr.PolynomialBasis(["a"]), method="sign-resolved", **QUICK)
+    polynomial.fit(events.features, terms)
+    for model, length in ((joint, 2.0), (regression, 1.0), (polynomial, 1.0)):
+        standard, *others = model.trials_.trials
+        assert standard.n_passes == pytest.approx(36 * length, rel=0.02)
+        assert standard.weight_decay == pytest.approx(length / 3 * standard_weight_decay(850, noisy=False))
+        assert [round(trial.n_passes) for trial in others[:2]] == [12, 12]
+    assert single_function_length(17_000) == single_function_length(10**7) == 1.0
 
 
 def test_five_thousand_events_need_no_setting() -> None:

@@ -54,6 +54,8 @@ def test_only_the_copy_changes(events, fitted) -> None:
     assert has_changed == is_taken
 
 
+# Poles may be where the reference is near zero, and a short fit with any density may say so.
+@pytest.mark.filterwarnings("ignore::quasiratio.errors.UntrustworthyFitWarning")
 def test_sub_ratios_recombine_to_the_ratio(events) -> None:
     """As published, where nothing is known of the densities' signs."""
     fitted = SignedMixtureRatio(**SETTINGS, reference_density="any", target_density="any").fit(*events)

@@ -158,10 +158,12 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "an unknown parameter": (_candidate(0, "parameters", "path", to="../.."), "parameters.path: Extra inputs"),
     "text for a number": (_candidate(0, "normalization", to="1.0"), "normalization: Input should be a valid number"),
     "a negative scale": (_candidate(0, "model", "scaling", "scale", to=[-1.0, 1.0]), "greater than 0"),
-    "a floor of zero": (_candidate(0, "model", "scaling", "floor", to=[None, 0.0]), "greater than 0"),
+    "a floor of zero": (_candidate(0, "model", "scaling", "floor", to=[None, 0.0]), "without a positive floor"),
+    "a floor above its ceiling": (_candidate(0, "model", "scaling", "ceiling", to=[-1e30, None]), "above its ceiling"),
+    "three ceilings": (_candidate(0, "model", "scaling", "ceiling", to=[None, None, None]), "ceilings differ"),
     "an infinite mean": (_candidate(0, "model", "scaling", "mean", to=[1e308, 10**400]), "mean.1: Input should be"),
     "three means": (_candidate(0, "model", "scaling", "mean", to=[0.0, 0.0, 0.0]), "differ in number"),
-    "a logarithm without floor": (_candidate(0, "model", "scaling", "uses_log", to=[True, True]), "have a floor"),
+    "a logarithm without floor": (_candidate(0, "model", "scaling", "uses_log", to=[True, True]), "without a positive floor"),
     "more features": (_set("estimator", "features", "count", to=3), "number of names"),
     "fewer features": (
         _candidate(0, "features", to={"count": 1, "names": ["a"], "from_frame": False}),
@@ -219,10 +221,10 @@ def test_a_forged_document_is_refused_in_one_sentence(kind: str, forge: Forge) -
 
 def test_a_file_of_the_first_format_is_read(forge: Forge, saved_model: Path) -> None:
     """Also one with fields that came before the number of the format did."""
-    X = np.random.default_rng(0).uniform(1.0, 4.0, size=(50, 2)).astype(np.float32)
+    X = np.random.default_rng(0).uniform(0.2, 2.0, size=(50, 2)).astype(np.float32)
     first, newest = qr.load(forge(_set("format_version", to=1))), qr.load(saved_model)
     np.testing.assert_array_equal(first.predict_members(X), newest.predict_members(X))
-    assert FORMAT_VERSION == 2
+    assert FORMAT_VERSION == 3
 
 
 def _replace(name: str, value: Any) -> Change:

@@ -1,4 +1,4 @@
-"""Input scaling: when a logarithm is taken, constant features, and values below the floor."""
+"""Input scaling: when a logarithm is taken, constant features, and values beyond the edges."""
 
 from __future__ import annotations
 
@@ -72,18 +72,47 @@ def test_columns_do_not_mix() -> None:
         torch.testing.assert_close(together(features)[:, [index]], alone(one))
 
 
-def test_values_below_the_floor_are_taken_at_the_floor_and_counted() -> None:
+def test_values_beyond_the_edges_are_taken_at_the_edges_and_counted() -> None:
+    """Edges are as far from the last event as that is from the tenth, in what is scaled."""
     scaling, features = scaling_of("lognormal", "gaussian")
-    smallest = float(features[:, 0].min())
-    probes = torch.tensor(
-        [[smallest, -50.0], [0.5 * smallest, -50.0], [-3.0, -50.0], [0.0, -50.0], [20.0, 0.0]]
-    )
+    ordered = features.double().sort(dim=0).values
+    low = float(ordered[0, 0] ** 2 / ordered[9, 0])
+    high = float(2 * ordered[-1, 1] - ordered[-10, 1])
+    assert high > float(
+        ordered[-1, 1] + 0.05 * (ordered[-1, 1] - ordered[0, 1])
+    )  # more than the least margin
+    assert float(scaling.floor[0]) == pytest.approx(low, rel=1e-5)
+    assert float(scaling.ceiling[1]) == pytest.approx(high, rel=1e-5)
+    low, high = float(scaling.floor[0]), float(scaling.ceiling[1])
+    probes = torch.tensor([[low, high], [0.5 * low, 50.0], [-3.0, 1e9], [0.0, 1e30], [20.0, 0.0]])
     scaled = scaling(probes)
     assert bool(torch.isfinite(scaled).all())
-    torch.testing.assert_close(scaled[:4, 0], scaled[0, 0].expand(4))
+    torch.testing.assert_close(scaled[:4], scaled[0].expand(4, 2), rtol=0, atol=0)
     assert float(scaled[4, 0]) > float(scaled[0, 0])
-    assert scaling.below_floor(probes).tolist() == [0.6, 0.0]  # only the logarithmic feature has a floor
-    assert scaling.below_floor(features).tolist() == [0.0, 0.0]
+    assert float(scaled[4, 1]) < float(scaled[0, 1])
+    assert [one.tolist() for one in scaling.beyond_edges(probes)] == [[3, 3], [0, 3]]
+    assert [one.tolist() for one in scaling.beyond_edges(features)] == [[0, 0], [0, 0]]
+
+
+def test_a_feature_with_bounds_has_a_margin_of_a_twentieth() -> None:
+    scaling, features = scaling_of("uniform")
+    low, high = float(features.min()), float(features.max())
+    assert float(scaling.floor) == pytest.approx(low - 0.05 * (high - low), rel=1e-5)
+    assert float(scaling.ceiling) == pytest.approx(high + 0.05 * (high - low), rel=1e-5)
+
+
+def test_training_events_are_followed_to_the_last() -> None:
+    scaling, features = scaling_of("lognormal", "gaussian", "left tail", "constant")
+    bounded = scaling(features)
+    scaling.floor[1:], scaling.ceiling[:] = -torch.inf, torch.inf
+    scaling.floor[0] = features[:, 0].min()
+    torch.testing.assert_close(bounded, scaling(features), rtol=0, atol=0)
+
+
+def test_a_rare_flag_is_no_constant() -> None:
+    flag = (np.arange(N_EVENTS) < 3).astype(np.float32)[:, None]
+    scaled = FeatureScaling.from_data(flag)(torch.from_numpy(flag))
+    assert float(scaled[0]) > float(scaled[-1])
 
 
 def test_the_decision_is_stored_with_the_model() -> None:

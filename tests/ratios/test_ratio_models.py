@@ -54,7 +54,7 @@ def test_predictions_do_not_depend_on_the_chunks(kind: str, monkeypatch: pytest.
     model = make(kind)
     whole = model.predict(features(), members=True)
     for size in (1000, 333, 64):
-        monkeypatch.setattr(ratio_model, "_CHUNK_ROWS", size)
+        monkeypatch.setattr(ratio_model, "_CHUNK_VALUES", size * model.network.width)
         parts = model.predict(features(), members=True)
         # A ratio n/d carries the float32 rounding of d multiplied by r^2; an average that of its worst member.
         rounding = 2e-6 * (1.0 + whole.members**2)

@@ -170,6 +170,16 @@ def test_weights_are_never_features(files: Path, tmp_path: Path) -> None:
         estimator={"max_steps": 5, "random_state": 0},
     )
     assert done.features == ("x", "noise", "a_like")
+    for asked, why in (("rwgt0*", "'rwgt0_sm'"), ("y=x * rwgt1_a_1p0", "'rwgt1_a_1p0'")):
+        with pytest.raises(InvalidInputError, match=f"made of {why}: weights or coefficients"):
+            fit_eft_files(tmp_path / "a.npz", pattern="rwgt[0-6]*", features=[asked])
+    named = fit_eft_files(
+        tmp_path / "a.npz",
+        pattern="rwgt[0-6]*",
+        features=["x"],
+        estimator={"max_steps": 5, "random_state": 0},
+    )
+    assert named.features == ("x",)
 
 
 def test_the_output_is_checked_before_the_training(
@@ -349,8 +359,10 @@ def test_an_evaluation_at_several_points(files: Path, tmp_path: Path) -> None:
     refused = runner.invoke(app, [*command, str(tmp_path / "fresh.npz")])
     assert refused.exit_code == 2
     assert "second sample" in refused.output
-    bad = runner.invoke(app, [*command, "--at", "c=1", "--force"])
-    assert bad.exit_code == 2
+    graph = runner.invoke(app, ["export", str(model), "-o", str(tmp_path / "model.onnx")])
+    assert "a PolynomialRatio of x, noise, at theta = (a, b)" in " ".join(graph.output.split())
+    for wrong in (["--at", "c=1"], ["--draw", "0"], ["--draw", "2", "--at", "a=1"]):
+        assert runner.invoke(app, [*command, *wrong, "--force"]).exit_code == 2
 
 
 def test_a_model_that_is_wrong_is_found_out(files: Path, tmp_path: Path) -> None:

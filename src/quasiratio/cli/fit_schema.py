@@ -185,7 +185,7 @@ class FitConfiguration(BaseModel):
     )
     learning_rate: Number | None = _option(
         None,
-        "Peak learning rate. Left out: 0.64 over the width of the network.",
+        "Peak learning rate. Left out: 0.64 over the width of the network, or four times that where validation prefers it.",
         "a positive number of at most 1000",
         gt=0,
         le=1e3,

@@ -222,6 +222,14 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def early_workers(jobs: int | None) -> None:
+    """Let a process import for the workers what takes seconds, while this one still looks at its input and imports."""
+    if jobs is not None and jobs > 1:
+        from quasiratio.tasks import import_early  # noqa: PLC0415 - keeps --help fast
+
+        import_early(jobs, "quasiratio.cli.main", "quasiratio.workflows", "uproot")
+
+
 def one_place(context: typer.Context, output: str | None, output_dir: str | None) -> None:
     """Raise unless one output was named, for all events or for each file, with options that belong to it."""
     if (output is None) == (output_dir is None):

@@ -37,7 +37,7 @@ __all__ = [
 
 _WIDEST = 100
 _ARGUMENT = re.compile(r"`(\w+)(?:=([^`]+))?`")
-_OTHER_NAMES = {"output": "-o", "overwrite": "--force", "methods": "--method"}
+_OTHER_NAMES = {"output": "-o", "overwrite": "--force", "methods": "--method", "n_drawn": "--draw"}
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,11 @@ def repeat_command(context: typer.Context) -> str:
         >>> result = CliRunner().invoke(example, ["a b", "--times", "2", "--loud"], prog_name="quasiratio show")
         >>> result.stdout.strip()
         "quasiratio show 'a b' --times 2 --loud"
+        >>> CliRunner().invoke(example, ["a"], prog_name="python -m quasiratio show").stdout.strip()
+        'quasiratio show a'
     """
-    command = ["quasiratio", *context.command_path.split()[1:]]  # however it was started
+    words = context.command_path.split()
+    command = ["quasiratio", *words[3 if words[1:2] == ["-m"] else 1 :]]  # however it was started
     arguments: list[str] = []
     options: list[str] = []
     for parameter in context.command.params:

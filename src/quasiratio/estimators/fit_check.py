@@ -45,7 +45,7 @@ _LARGE_ERROR = 5.0
 """Of the risk, which is -1/2 without reweighting: above it a few events decide."""
 _FEWEST_EVENTS = 50
 _FEW_EVENTS = 100.0
-"""Effective size of those that check below which the check says how little it sees."""
+"""Effective size of those that check below which a check says how little it sees, and passes only what it sees to be better."""
 _N_WORST = 5
 _EARLY_PEAK = 0.6
 _REAL_POLES = (
@@ -196,7 +196,7 @@ class FitCheck:
     r"""Whether a fitted ratio can be used.
 
     Attributes:
-        status: `"good"`, `"failed"`, or `"unknown"` where too few events were left to tell.
+        status: `"good"`, `"failed"`, or `"unknown"` where those left to check it are too few to tell it from no ratio.
         n_events: Events that checked it, of both classes.
         effective_share: Effective size of the reweighted reference over that of the reference.
         largest_share: Largest share of one event in $\sum |w r|$ over the reference.
@@ -229,7 +229,7 @@ class FitCheck:
             "failed": f"DO NOT {'REWEIGHT WITH' if _REAL_POLES in self.reasons else 'USE'} THIS RATIO: the fit failed its check",
             "unknown": "The fit could not be checked",
         }[self.status]
-        if self.status == "unknown":
+        if not np.isfinite(self.largest_share):
             return f"{opening}: {' '.join(self.reasons)}"
         facts = (
             f"on {self.n_events} events kept aside: effective size {self.effective_share:.0%} of the reference's, largest "
@@ -362,6 +362,8 @@ def check_ratio(
     worth = min(effective_size(checked.reference_weights), effective_size(checked.target_weights))
     if worth < _FEW_EVENTS:
         is_seen = difference.value < -_WORSE_ERRORS * difference.error
+        if status == "good" and not is_seen:
+            status = "unknown"
         reasons.append(
             f"By their weights the events kept aside are worth {worth:.0f}, with which a check sees gross failures only"
             f"{'' if is_seen else ', and cannot tell this ratio from none'}."

@@ -120,9 +120,10 @@ class NetworkEstimator(PersistentEstimator):
             the small networks of a signed mixture. Several joined by `+` share the members of an ensemble among
             them, as `"silu+hardswish"` does by default for those of `SignResolvedRatio`.
         batch_size: Events per optimiser step; by default about a hundredth of the events, between 256 and 8192.
-        learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64.
+        learning_rate: Peak rate; by default 0.64 over the width of the widest layer: 0.01 for 64, or what the trials prefer.
         max_steps: Optimiser steps of one training, with nothing tried. By default about twelve passes over the
-            data, and up to 400,000 events a few other lengths and strengths, judged on validation data.
+            data, and up to 400,000 events a few other lengths and strengths, above a faster one with less decay, judged on
+            validation data.
         patience: Epochs without a better validation loss before stopping; by default none for the cosine
             schedule and 20 for the constant one.
         schedule: `"cosine"` (warm-up, then decay to zero) or `"constant"` (the published one).
@@ -177,7 +178,7 @@ class NetworkEstimator(PersistentEstimator):
 
     parameters_type: ClassVar[type[Document]] = NetworkParameters
     fitted_type: ClassVar[type[FittedDocument]] = FittedNetworkDocument
-    averages_starts: ClassVar[bool] = True
+    has_noisy_labels: ClassVar[bool] = True  # whether an event knows its class only, and no value
 
     def new_seed(self) -> int:
         """Draw the seed of a fit from `random_state`."""
@@ -203,9 +204,14 @@ class NetworkEstimator(PersistentEstimator):
         """Check the hyperparameters and put the events on the device; those of a store stay on disk."""
         n_events = len(training) if stored is None else len(stored)
         settings = self.checked_settings(n_events, training.effective_share)
-        is_ours = self.averages_starts and self.max_steps is None and self.schedule == "cosine"
+        is_ours = self.has_noisy_labels and self.max_steps is None and self.schedule == "cosine"
         n_starts = standard_starts(n_events) if is_ours and stored is None and self.n_members == 1 else 1
-        trials = trial_settings(settings, n_events, fixed_decay=self.weight_decay is not None)
+        trials = trial_settings(
+            settings,
+            n_events,
+            fixed_decay=self.weight_decay is not None,
+            fixed_rate=self.learning_rate is not None,
+        )
         return Fit(
             training,
             held_out,
@@ -255,10 +261,10 @@ class NetworkEstimator(PersistentEstimator):
                 msg = f"Got {name} = {getattr(self, name)!r}; expected one of {', '.join(choices)}."
                 raise InvalidInputError(msg)
         weight_decay = self.weight_decay
-        if weight_decay is None:  # the published schedule has none
-            weight_decay = (
-                0.0 if self.schedule == "constant" else standard_weight_decay(effective_share * n_events)
-            )
+        if weight_decay is None:
+            weight_decay = standard_weight_decay(effective_share * n_events, noisy=self.has_noisy_labels)
+            if self.schedule == "constant":  # the published schedule has none
+                weight_decay = 0.0
         return TrainingSettings(
             batch_size=standard_batch_size(n_events) if self.batch_size is None else int(self.batch_size),
             learning_rate=self._rate(n_events),

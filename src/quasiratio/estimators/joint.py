@@ -46,7 +46,8 @@ class JointRatio(MinedEstimator):
         method: `"sign-resolved"` trains a softmax over the reference and both signs of $r$, $f = (\pi_+ - \pi_-)/(a\,\pi_0)$,
             whose risk grows only linearly with $r$: the default, because the noise of joint ratios grows with them.
             `"regression"` minimises $E_0[(f - r)^2]$, and is better where joint ratios have no noise and no tails.
-        normalize: Scale the ratio so that its weighted mean over the training reference is one.
+        normalize: Scale the ratio so that its weighted mean over the training reference is one. The mean of
+            a sample has an error of its own, which joint ratios of unit-normalised densities are spared with `False`.
 
     Example:
         >>> import quasiratio as qr

@@ -181,7 +181,7 @@ def _sign_classifier(
             batch_size=standard_batch_size(len(order)),
             learning_rate=_RATE,
             n_passes=_PASSES,
-            weight_decay=standard_weight_decay(len(order)),
+            weight_decay=standard_weight_decay(len(order), noisy=False),
         ),
         (),
         1,

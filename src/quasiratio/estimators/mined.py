@@ -97,7 +97,8 @@ class MinedEstimator(NetworkEstimator):
     r"""Base of the estimators that learn from what is known of each reference event.
 
     Takes the hyperparameters of `NetworkEstimator`; by default trainings on values that events bring along are three times as long as
-    others, with a third of the decay.
+    others, with a third of the decay, and classifiers of one function of fewer than 17,000 events longer still
+    (`single_function_length`).
 
     Args:
         reference_density: `"positive"`, so that with weights of both signs the learned sign asymmetry is kept above a quarter of
@@ -120,7 +121,7 @@ class MinedEstimator(NetworkEstimator):
 
     parameters_type: ClassVar[type[Document]] = MinedParameters
     fitted_type: ClassVar[type[FittedDocument]] = MinedDocument
-    averages_starts: ClassVar[bool] = False
+    has_noisy_labels: ClassVar[bool] = False
 
     def checked_method(self, method: str, choices: Sequence[str]) -> str:
         """Return the method, if it and the stated sign of the reference are known."""
@@ -197,7 +198,11 @@ class MinedEstimator(NetworkEstimator):
         fit = self.prepared_fit(training, held_out, self.seed_)
         if problem.knows_values:
             fit.settings, *fit.trials = mined_settings(
-                fit.settings, len(training), fixed_decay=self.weight_decay is not None
+                fit.settings,
+                len(training),
+                fixed_decay=self.weight_decay is not None,
+                length=problem.length(len(training)),
+                is_classifier=problem.is_classifier,
             )
         best, trials = best_of_trials(fit, partial(train_mined, problem=problem))
         self.trials_: TrialReport = trials

@@ -69,12 +69,20 @@ class MinedCheck:
         if self.status == "unknown":
             return f"{opening}: {' '.join(self.reasons)}"
         known = [share for share in self.explained if np.isfinite(share)]
+        if self.status == "good" and not self._tells_from_constants:
+            opening = "The fit is no better than constants"
         reach = f"{min(known):.1%} to {max(known):.1%}" if known else "nothing"
         facts = (
             f"{opening} on {self.n_events} events kept aside: it explains {reach} of the variance of the coefficients; "
             f"largest share of one event {self.largest_share:.1%}."
         )
         return " ".join([facts, *self.reasons])
+
+    @property
+    def _tells_from_constants(self) -> bool:
+        """Whether any function explains more than the error of what it explains."""
+        pairs = zip(self.explained, self.explained_error, strict=True)
+        return any(value >= _WORSE_ERRORS * error for value, error in pairs)
 
     def document(self) -> MinedCheckDocument:
         """Describe the check."""

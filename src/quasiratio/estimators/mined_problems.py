@@ -21,6 +21,7 @@ from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, T
 from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel
 from quasiratio.training import Pool
 from quasiratio.training.mined_objectives import MinedCrossEntropy, MinedRegression
+from quasiratio.training.standard import single_function_length
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,6 +149,8 @@ class MinedProblem(ABC):
     is_positive: bool
     knows_values: ClassVar[bool] = True
     """Whether an event brings the value to be learned, and not only the number of its sample."""
+    is_classifier: ClassVar[bool] = False
+    """Whether the risk grows but linearly with the values."""
 
     @property
     @abstractmethod
@@ -161,6 +164,10 @@ class MinedProblem(ABC):
     @abstractmethod
     def model(self, fit: Fit) -> CoefficientModel:
         """Make the model, at a start that says the means."""
+
+    def length(self, n_events: int) -> float:  # noqa: ARG002
+        """Return how much longer than other mined events to train, and with how much more decay."""
+        return 1.0
 
     def pool_weights(self, events: MinedEvents, weights: Tensor) -> Tensor:  # noqa: ARG002
         """Return positive weights with mean one, `(n_members, n)`."""
@@ -228,6 +235,7 @@ class SignClassesProblem(MinedProblem):
     free: FreeTerms
     coefficients: FloatArray
     """Of the training events."""
+    is_classifier: ClassVar[bool] = True
 
     @cached_property
     def _shares(self) -> FloatArray:
@@ -259,6 +267,10 @@ class SignClassesProblem(MinedProblem):
         values = self.coefficients[:, self.free.learned] * np.where(self.weights < 0, -1.0, 1.0)[:, None]
         sides = _LARGEST_SHARE * np.stack([values.max(axis=0), (-values).max(axis=0)]) * self.scales
         return np.array([sides[0 if sign > 0 else 1, k] for k, sign in self.classes if k >= 0])
+
+    def length(self, n_events: int) -> float:
+        """Return more for one function of few events."""
+        return single_function_length(n_events) if len(self.free.learned) == 1 else 1.0
 
     @property
     def objective(self) -> Objective:

@@ -42,7 +42,8 @@ _STRONGER = ((3.0, 10.0), (6.0, 100.0))
 """Factors by which a training that failed is shortened, and its decay strengthened."""
 _SMALL_NETWORK = (8,)
 _NEAR_CAP, _NOTABLE_CAP_SHARE = 1.2, 0.01
-_NOTABLE_BELOW = 1e-3
+_FEW_BEYOND, _NOTABLE_BEYOND = 2, 0.01
+"""Events that lie beyond an edge by chance, and not far, in a chunk and in a sample."""
 
 
 class TrainedModel(NamedTuple):
@@ -294,7 +295,7 @@ class SingleModelRatio(RatioEstimator):
         """Return the ratio of each event and, if asked for, the ratios of each member."""
         check_is_fitted(self)
         features = checked_features(self, X, reset=False)
-        self._warn_below_floor(features)
+        self._warn_beyond_edges(features)
         predictions = self.model_.predict(features, members=members)
         return RatioPrediction(
             predictions.ratio * self.normalization_,
@@ -333,19 +334,18 @@ class SingleModelRatio(RatioEstimator):
             warnings.warn(support.warning, SupportWarning, stacklevel=3)
         return support
 
-    def _warn_below_floor(self, features: FeatureMatrix) -> None:
-        if not self.log_features_:
-            return
+    def _warn_beyond_edges(self, features: FeatureMatrix) -> None:
         scaling = self.model_.scaling
-        fractions = scaling.below_floor(scaling.taken(features, scaling.mean.device)).cpu().numpy()
-        named = zip(scaling.coordinate_names(self.feature_list()), fractions, strict=True)
-        # A few extremes of a fresh sample lie there by chance, and next to the smallest value.
-        below = [f"{name!r} ({percent(f)})" for name, f in named if f > _NOTABLE_BELOW]
-        if below:
-            msg = (
-                f"Some values of {', '.join(below)} lie below the smallest value of the training data, where "
-                "the feature is taken in logarithm; the ratio at that smallest value is used."
-            )
+        counts = scaling.beyond_edges(scaling.taken(features, scaling.mean.device))
+        named = zip(
+            scaling.coordinate_names(self.feature_list()), *(one.tolist() for one in counts), strict=True
+        )
+        notable = max(_FEW_BEYOND, _NOTABLE_BEYOND * len(features))
+        beyond = [
+            f"{name!r} ({percent(n / len(features))})" for name, n, n_far in named if n > notable or n_far
+        ]
+        if beyond:
+            msg = f"Some values of {', '.join(beyond)} lie beyond the training data; the ratio at their edge is used."
             warnings.warn(msg, SupportWarning, stacklevel=4)
 
 

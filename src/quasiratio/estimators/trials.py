@@ -1,7 +1,9 @@
 """A few fits side by side, judged on validation data: how long and how strongly to train on these events.
 
 The standard of `training.standard` is the first; the others are taken only where validation prefers them by more than
-the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance.
+the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance. One
+with another rate, tried at large sizes, has to be better by five: it is there for what the standard leaves unfinished, which
+is far more than that, and a risk that is lower by little says nothing of the tails.
 An ensemble tries with one member, and trains all of them with what was chosen and a share of its decay: members average
 out part of what decay is there for, and the bias that it leaves is not in their spread. A single network of a small
 sample is trained from several starts with what was chosen, and is their mean (see `standard_starts`).
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trained", "Trial", "TrialReport", "TrialReportDocument", "best_of_trials"]
 
-_PREFERRED_ERRORS = 1.0
+_PREFERRED_ERRORS, _BOLD_ERRORS = 1.0, 5.0
 
 
 class TrialDocument(Document):
@@ -46,6 +48,7 @@ class TrialDocument(Document):
     risk: Measured
     difference: Measured
     error: Measured
+    rate: Measured = 1.0
 
 
 class TrialReportDocument(Document):
@@ -81,6 +84,7 @@ class Trial:
         risk: Validation risk.
         difference: Risk minus that of the standard settings.
         error: Standard error of that difference.
+        rate: Learning rate in units of the standard one.
     """
 
     n_passes: float
@@ -88,6 +92,7 @@ class Trial:
     risk: float
     difference: float
     error: float
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -112,12 +117,17 @@ class TrialReport:
         taken = self.trials[self.chosen]
         decay = taken.weight_decay * self.member_decay
         length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {decay:.2g}"
+        if taken.rate != 1:
+            length += f", {taken.rate:.3g} times the standard rate"
         if self.n_starts > 1:
             length += f", as the mean of {self.n_starts} starts"
         if len(self.trials) == 1:
             return f"Trained for {length}."
         if self.chosen == 0:
-            return f"Trained for {length}: of {len(self.trials)} settings none was better by more than its error."
+            error = "its error" if all(trial.rate == 1 for trial in self.trials) else "five times its error"
+            return (
+                f"Trained for {length}: of {len(self.trials)} settings none was better by more than {error}."
+            )
         return (
             f"Trained for {length}: its validation risk is lower by {-taken.difference:.2g} ± {taken.error:.2g} than "
             f"that of the standard {self.trials[0].n_passes:.3g} passes with {self.trials[0].weight_decay:.2g}."
@@ -168,7 +178,8 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
         except DivergenceError:
             continue
         trial = _trial(settings, trained, standard, fit)
-        is_better = trial.difference < -_PREFERRED_ERRORS * trial.error
+        n_errors = _PREFERRED_ERRORS if trial.rate == 1 else _BOLD_ERRORS
+        is_better = trial.difference < -n_errors * trial.error
         if is_better and trial.risk < trials[chosen].risk:
             best, chosen, chosen_settings = trained, len(trials), settings
         trials.append(trial)
@@ -197,4 +208,5 @@ def _trial(settings: TrainingSettings, trained: Trained, standard: Trained, fit:
         float(trained.losses.double().mean()),
         float(difference.mean()),
         float(standard_error(difference)),
+        settings.learning_rate / fit.settings.learning_rate,
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from quasiratio.tasks import WorkerPool, ordered_results
 from quasiratio.wording import shortened
 
 __all__ = ["NeedsDouble", "SampleReading", "read_sample"]
+
+Value = TypeVar("Value")
 
 
 def read_sample(
@@ -102,7 +104,7 @@ class SampleReading:
 
     Attributes:
         features: The features in order.
-        n_read: Events of the chunks so far, in this pass.
+        n_read: Events so far, in this pass; of whole files where others read them.
     """
 
     def __init__(
@@ -163,15 +165,52 @@ class SampleReading:
         Raises:
             NeedsDouble: float32 is not enough.
         """
-        self._start()
         if pool is None or pool.in_process or len(self.table.files) == 1:
-            blocks = self.blocks(dtype)
-        else:
-            blocks = self._files(dtype, pool)
-        for block, weights in blocks:
-            self.n_read += len(weights)
-            self._count(block, weights)
-            yield block, weights
+            self._start()
+            yield from self._counted(self.blocks(dtype))
+            return
+        files: Generator[list[Any], None, None] = self.each_file(dtype, pool, list)
+        with contextlib.closing(files):
+            for blocks in files:
+                yield from blocks
+
+    def each_file(
+        self,
+        dtype: np.dtype[Any],
+        pool: WorkerPool,
+        function: Callable[..., Value],
+        *common: Any,  # noqa: ANN401 - what the function takes
+        own: Sequence[Any] | None = None,
+    ) -> Generator[Value, None, None]:
+        """Yield what a function makes of the chunks of each file, in their order; `require_usable` is for afterwards.
+
+        Args:
+            dtype: As for `chunks`.
+            pool: Who reads the files, in the chunks in which this process would read them, and calls the function.
+            function: Takes the chunks of a file and the arguments; a function of a module, so that other processes find it.
+            common: Arguments for all files.
+            own: One further argument for each file.
+
+        Raises:
+            NeedsDouble: float32 is not enough.
+        """
+        self._start()
+        tested = self.selection.names if self.selection is not None else ()
+        chunk_events = self.table.chunk_events([*self._columns, *tested])
+        plans = []
+        for number, part in enumerate(self.table.parts()):
+            reading = copy.copy(self)
+            reading.table = part
+            arguments = common if own is None else (*common, own[number])
+            plans.append(_FilePlan(reading, dtype, chunk_events, function, arguments))
+        found = ordered_results(pool, _FilePlan.result, plans)
+        with contextlib.closing(found):
+            for one in found:
+                if isinstance(one, str):
+                    raise NeedsDouble(one)
+                value, counts = one
+                self._add(counts)
+                yield value
 
     def blocks(
         self, dtype: np.dtype[Any], chunk_events: int | None = None
@@ -198,28 +237,36 @@ class SampleReading:
         columns = [name for feature in self.features for name in feature.columns]
         return [*columns, *(self.weight.names if self.weight else ())]
 
-    def _files(self, dtype: np.dtype[Any], pool: WorkerPool) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
-        """Let others read the files, in the chunks in which this process would read them."""
-        tested = self.selection.names if self.selection is not None else ()
-        chunk_events = self.table.chunk_events([*self._columns, *tested])
-        plans = []
-        for part in self.table.parts():
-            reading = copy.copy(self)
-            reading.table = part
-            plans.append((reading, dtype, chunk_events))
-        found = ordered_results(pool, _read_file, plans)
-        with contextlib.closing(found):
-            for blocks in found:
-                if isinstance(blocks, str):
-                    raise NeedsDouble(blocks)
-                yield from blocks
+    def _counted(
+        self, blocks: Iterable[tuple[FeatureMatrix, FloatArray]]
+    ) -> Iterator[tuple[FeatureMatrix, FloatArray]]:
+        """Count what is wrong with the events that pass."""
+        for block, weights in blocks:
+            is_finite = np.isfinite(block)
+            n_bad = 0 if is_finite.all() else np.sum(~is_finite, axis=0)
+            n_bad_weights = int(np.sum(~np.isfinite(weights)))
+            largest = max(weights.max(initial=0.0), -weights.min(initial=0.0))
+            self._add((len(weights), n_bad, n_bad_weights, largest))
+            yield block, weights
 
-    def _count(self, block: FeatureMatrix, weights: FloatArray) -> None:
-        is_finite = np.isfinite(block)
-        if not is_finite.all():
-            self._n_bad += np.sum(~is_finite, axis=0)
-        self._n_bad_weights += int(np.sum(~np.isfinite(weights)))
-        self._largest = max(self._largest, weights.max(initial=0.0), -weights.min(initial=0.0))
+    def _add(self, counts: tuple[int, Any, int, float]) -> None:
+        n_read, n_bad, n_bad_weights, largest = counts
+        self.n_read += n_read
+        self._n_bad = self._n_bad + n_bad
+        self._n_bad_weights += n_bad_weights
+        self._largest = max(self._largest, largest)
+
+    def of_one_file(
+        self,
+        dtype: np.dtype[Any],
+        chunk_events: int,
+        function: Callable[..., Value],
+        arguments: Sequence[Any],
+    ) -> tuple[Value, tuple[int, Any, int, float]]:
+        """Do in a worker what `each_file` asks for; return also what was counted."""
+        self._start()
+        value = function(self._counted(self.blocks(dtype, chunk_events)), *arguments)
+        return value, (self.n_read, self._n_bad, self._n_bad_weights, self._largest)
 
     def require_usable(self) -> None:
         """Raise where all events together are not what can be learned from."""
@@ -239,15 +286,21 @@ class SampleReading:
         require_usable_scale(np.array([self._largest]), source)
 
 
-def _read_file(
-    plan: tuple[SampleReading, np.dtype[Any], int],
-) -> list[tuple[FeatureMatrix, FloatArray]] | str:
-    """Read one file in a worker; the name of a feature instead, where that needs more than this precision."""
-    reading, dtype, chunk_events = plan
-    try:
-        return list(reading.blocks(dtype, chunk_events))
-    except NeedsDouble as needs:
-        return needs.feature
+class _FilePlan(NamedTuple):
+    """What a worker is to do with one file."""
+
+    reading: SampleReading
+    dtype: np.dtype[Any]
+    chunk_events: int
+    function: Callable[..., Any]
+    arguments: Sequence[Any]
+
+    def result(self) -> tuple[Any, Any] | str:
+        """Return what was found; the name of a feature instead, where that needs more than this precision."""
+        try:
+            return self.reading.of_one_file(self.dtype, self.chunk_events, self.function, self.arguments)
+        except NeedsDouble as needs:
+            return needs.feature
 
 
 def _collected(
@@ -264,9 +317,11 @@ def _collected(
             f"{n_bytes / 1e9:.1f} GB of memory; expected a sample that fits. Use fewer features or files."
         )
         raise InvalidInputError(msg) from error
+    start = 0
     for block, chunk_weights in reading.chunks(dtype, pool):
-        place = slice(reading.n_read - len(block), reading.n_read)
+        place = slice(start, start + len(block))
         features[place], weights[place] = block, chunk_weights
+        start = place.stop
     reading.require_usable()
     if reading.n_read < len(weights):
         features.resize((reading.n_read, n_features), refcheck=False)

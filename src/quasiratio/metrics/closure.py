@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from quasiratio.metrics.tsallis import tsallis_relative_entropy
 from quasiratio.metrics.wasserstein import sliced_wasserstein
 from quasiratio.sample import WeightedSample
 
-__all__ = ["closure"]
+__all__ = ["MethodFill", "closure", "filled_closure", "sample_shares"]
 
 BEFORE = "reference"
 Observable = str | Callable[[FeatureMatrix], npt.ArrayLike] | tuple[npt.ArrayLike, npt.ArrayLike]
@@ -83,7 +83,11 @@ def closure(
     if unknown:
         msg = f"Got edges for {unknown}; expected names among the observables {list(chosen)}."
         raise InvalidInputError(msg)
-    shares = None if training_sizes is None else _shares((reference, target), training_sizes)
+    shares = (
+        None
+        if training_sizes is None
+        else sample_shares((reference.effective_size, target.effective_size), training_sizes)
+    )
     comparison = _Comparison(reference.weights, target.weights, methods, alpha, wasserstein, shares)
     entries = []
     for name, (at_reference, at_target) in chosen.items():
@@ -114,53 +118,91 @@ class _Comparison:
     def compare(
         self, name: str, at_reference: FloatArray, at_target: FloatArray, edges: npt.ArrayLike
     ) -> ObservableClosure:
-        target = weighted_histogram(at_target, self.weights_target, edges=edges).normalized()
+        target = weighted_histogram(at_target, self.weights_target, edges=edges)
 
-        def entry(method: str, ratio: FloatArray) -> MethodClosure:
-            weights = self.weights_reference * (ratio if ratio.ndim == 1 else ratio.mean(axis=0))
-            histogram = _normalized(at_reference, weights, edges, method)
-            distance = None
-            if self.wasserstein:
-                positive = weights.sum() > 0 and self.weights_target.sum() > 0
-                distance = (
-                    np.nan
-                    if not positive
-                    else sliced_wasserstein(
-                        at_reference, at_target, first_weights=weights, second_weights=self.weights_target
-                    )
-                )
-            contents = self._member_contents(at_reference, ratio, edges, method)
-            error = None
-            if contents is not None:
-                error = TrainingError.of_members(contents)
-            elif self.shares is not None and method != BEFORE:
-                error = TrainingError.of_sample_sizes(histogram, target, self.shares)
-            return MethodClosure(
-                method,
-                histogram,
-                chi_squared(histogram, target),
-                tsallis_relative_entropy(histogram, target, alpha=self.alpha),
-                distance,
-                None if contents is None else np.asarray(np.std(contents, axis=0, ddof=1)),
-                error,
-                None if error is None else total_chi_squared(histogram, target, error),
+        def filled(weights: FloatArray) -> WeightedHistogram:
+            return weighted_histogram(at_reference, weights, edges=edges)
+
+        def distance(weights: FloatArray) -> float | None:
+            if not self.wasserstein:
+                return None
+            if not (weights.sum() > 0 and self.weights_target.sum() > 0):
+                return np.nan
+            return sliced_wasserstein(
+                at_reference, at_target, first_weights=weights, second_weights=self.weights_target
             )
 
-        before = entry(BEFORE, np.ones(len(at_reference)))
-        return ObservableClosure(name, target, before, tuple(entry(*item) for item in self.ratios.items()))
+        methods, distances = {}, {BEFORE: distance(self.weights_reference)}
+        for method, ratio in self.ratios.items():
+            weights = self.weights_reference * (ratio if ratio.ndim == 1 else ratio.mean(axis=0))
+            members = () if ratio.ndim == 1 else tuple(filled(self.weights_reference * one) for one in ratio)
+            methods[method], distances[method] = MethodFill(filled(weights), members), distance(weights)
+        before = filled(self.weights_reference)
+        return filled_closure(
+            name, target, before, methods, alpha=self.alpha, shares=self.shares, distances=distances
+        )
 
-    def _member_contents(
-        self, at_reference: FloatArray, ratio: FloatArray, edges: npt.ArrayLike, method: str
-    ) -> FloatArray | None:
-        if ratio.ndim == 1 or len(ratio) < 2:
-            return None
-        members = (self.weights_reference * member for member in ratio)
-        return np.array([_normalized(at_reference, weights, edges, method).values for weights in members])
+
+class MethodFill(NamedTuple):
+    """The reference as one method reweights it.
+
+    Attributes:
+        histogram: Its histogram.
+        members: Those with the ratios of single members, where there are several.
+    """
+
+    histogram: WeightedHistogram
+    members: tuple[WeightedHistogram, ...] = ()
 
 
-def _shares(
-    samples: tuple[WeightedSample, WeightedSample], training_sizes: tuple[float, float]
-) -> tuple[float, float]:
+def filled_closure(
+    name: str,
+    target: WeightedHistogram,
+    reference: WeightedHistogram,
+    methods: Mapping[str, MethodFill],
+    *,
+    alpha: float = 2.0,
+    shares: tuple[float, float] | None = None,
+    distances: Mapping[str, float | None] | None = None,
+) -> ObservableClosure:
+    """Compare histograms of one observable, whoever has filled them: histograms of parts of a sample add up.
+
+    Args:
+        name: Name of the observable.
+        target: Histogram of the target.
+        reference: Histogram of the reference, of the same edges.
+        methods: What methods make of it.
+        alpha: Order of the Tsallis relative entropy.
+        shares: Effective sizes of reference and target over those of the training, where known.
+        distances: Wasserstein distances by method, and of the reference.
+    """
+    target = target.normalized()
+
+    def entry(method: str, fill: MethodFill) -> MethodClosure:
+        histogram = _normalized(fill.histogram, method)
+        contents = None
+        error = None
+        if len(fill.members) > 1:
+            contents = np.array([_normalized(member, method).values for member in fill.members])
+            error = TrainingError.of_members(contents)
+        elif shares is not None and method != BEFORE:
+            error = TrainingError.of_sample_sizes(histogram, target, shares)
+        return MethodClosure(
+            method,
+            histogram,
+            chi_squared(histogram, target),
+            tsallis_relative_entropy(histogram, target, alpha=alpha),
+            (distances or {}).get(method),
+            None if contents is None else np.asarray(np.std(contents, axis=0, ddof=1)),
+            error,
+            None if error is None else total_chi_squared(histogram, target, error),
+        )
+
+    before = entry(BEFORE, MethodFill(reference))
+    return ObservableClosure(name, target, before, tuple(entry(*item) for item in methods.items()))
+
+
+def sample_shares(sizes: tuple[float, float], training_sizes: tuple[float, float]) -> tuple[float, float]:
     """Return the effective sizes of the samples over those of the training."""
     if not all(0 < size < np.inf for size in training_sizes):
         msg = (
@@ -168,17 +210,12 @@ def _shares(
             "reference and of the target that were trained on."
         )
         raise InvalidInputError(msg)
-    first, second = (
-        sample.effective_size / size for sample, size in zip(samples, training_sizes, strict=True)
-    )
-    return first, second
+    return sizes[0] / training_sizes[0], sizes[1] / training_sizes[1]
 
 
-def _normalized(
-    values: FloatArray, weights: FloatArray, edges: npt.ArrayLike, method: str
-) -> WeightedHistogram:
+def _normalized(histogram: WeightedHistogram, method: str) -> WeightedHistogram:
     try:
-        return weighted_histogram(values, weights, edges=edges).normalized()
+        return histogram.normalized()
     except InvalidInputError as error:
         msg = f"Method {method!r}: {error}"
         raise InvalidInputError(msg) from error

@@ -7,7 +7,7 @@ Counting is boost-histogram's, with its `Weight` storage. A bin holds the events
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import boost_histogram as bh
@@ -19,6 +19,9 @@ from quasiratio.metrics.arrays import FloatArray, checked_values, checked_weight
 from quasiratio.metrics.binning import checked_edges, uniform_edges
 
 __all__ = ["WeightedHistogram", "as_histograms", "weighted_histogram"]
+
+_BLOCK_EVENTS = 2**16
+"""Sums of short sums keep digits that one long sum loses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,12 @@ class WeightedHistogram:
         """Values divided by the width of the bin and the sum of weights of the whole sample."""
         return np.asarray(self.values / np.diff(self.edges) / self.require_nonzero_sum())
 
+    def require_same_edges(self, other: WeightedHistogram) -> None:
+        """Raise where the other histogram has other bins."""
+        if not np.array_equal(self.edges, other.edges):
+            msg = f"Got histograms of {self.n_bins} and {other.n_bins} bins whose edges differ; expected the same."
+            raise InvalidInputError(msg)
+
     def require_nonzero_sum(self) -> float:
         """Return the sum of weights of the whole sample, or raise where it cannot normalise anything."""
         total = self.sum_of_weights
@@ -76,6 +85,18 @@ class WeightedHistogram:
             msg = "The weights of the histogram sum to zero; expected a sum that can be normalised."
             raise InvalidInputError(msg)
         return total
+
+    def __add__(self, other: WeightedHistogram) -> WeightedHistogram:
+        """Return the histogram of the events of both, which have the same edges.
+
+        Example:
+            >>> one, two = (weighted_histogram([x], edges=[0.0, 1.0, 2.0]) for x in (0.5, 1.5))
+            >>> (one + two).values.tolist()
+            [1.0, 1.0]
+        """
+        self.require_same_edges(other)
+        names = [one.name for one in fields(self)][1:]
+        return WeightedHistogram(self.edges, *(getattr(self, name) + getattr(other, name) for name in names))
 
     def scaled(self, factor: float) -> WeightedHistogram:
         """Return the histogram of the weights multiplied by `factor`."""
@@ -126,10 +147,15 @@ def weighted_histogram(
     """
     checked = checked_values(values, "values")
     bounds = checked_edges(edges)
-    filled = bh.Histogram(bh.axis.Variable(bounds), storage=bh.storage.Weight())
-    filled.fill(checked, weight=checked_weights(weights, len(checked), "weights"))
-    view = filled.view(flow=True)
-    sums, squares = np.array(view.value), np.array(view.variance)
+    of_events = checked_weights(weights, len(checked), "weights")
+    sums, squares = np.zeros(len(bounds) + 1), np.zeros(len(bounds) + 1)
+    for start in range(0, len(checked), _BLOCK_EVENTS):
+        here = slice(start, start + _BLOCK_EVENTS)
+        filled = bh.Histogram(bh.axis.Variable(bounds), storage=bh.storage.Weight())
+        filled.fill(checked[here], weight=of_events[here])
+        view = filled.view(flow=True)
+        sums += view.value
+        squares += view.variance
     return WeightedHistogram(
         bounds,
         sums[1:-1],
@@ -159,9 +185,7 @@ def as_histograms(
         if any(option is not None for option in (weights_first, weights_second, edges)):
             msg = "Got histograms together with weights or edges; expected histograms alone, or values."
             raise InvalidInputError(msg)
-        if not np.array_equal(first.edges, second.edges):
-            msg = f"Got histograms of {first.n_bins} and {second.n_bins} bins whose edges differ; expected the same."
-            raise InvalidInputError(msg)
+        first.require_same_edges(second)
         return first, second
     if isinstance(first, WeightedHistogram) or isinstance(second, WeightedHistogram):
         msg = "Got one histogram and one array of values; expected two histograms or two arrays."

@@ -8,6 +8,7 @@ $\mathbb{E}[W^2 - W] = \mathrm{Var}(W)$. Where $W < 0$ the summand is always pos
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +16,9 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import checked_values, require_positive_sum
-from quasiratio.sample import WeightedSample, effective_size
+from quasiratio.sample import WeightedSample, size_of_sums
 
-__all__ = ["WeightDiagnostics", "excess_gradient_variance", "weight_diagnostics"]
+__all__ = ["WeightDiagnostics", "WeightSums", "excess_gradient_variance", "weight_diagnostics"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,92 @@ class WeightDiagnostics:
         return "\n".join(f"{name:<22}{text}" for name, text in rows.items())
 
 
+@dataclass
+class WeightSums:
+    """Running sums over signed weights.
+
+    Example:
+        >>> sums = WeightSums()
+        >>> for weights in ([1.0, -1.0], [2.0]):
+        ...     sums.add(np.array(weights))
+        >>> sums.total, round(sums.negative_fraction, 3), round(sums.effective_size, 3)
+        (2.0, 0.333, 0.667)
+    """
+
+    n_events: int = 0
+    n_negative: int = 0
+    total: float = 0.0
+    scaled_squares: float = 0.0
+    exponent: int = -5000
+    positive: float = 0.0
+    largest: float = 0.0
+
+    def add(self, weights: npt.NDArray[np.float64]) -> None:
+        """Add the weights of a chunk."""
+        self.n_events += len(weights)
+        self.n_negative += int(np.count_nonzero(weights < 0))
+        # The squares are kept in units of a power of two, so that none is too large or too small for a number.
+        largest = float(np.abs(weights).max(initial=0.0))
+        exponent = math.frexp(largest)[1]
+        if largest and exponent > self.exponent:
+            self.scaled_squares = math.ldexp(self.scaled_squares, 2 * (self.exponent - exponent))
+            self.exponent = exponent
+        scaled = np.ldexp(weights, -self.exponent)
+        self.scaled_squares += float(scaled @ scaled)
+        self.largest = max(self.largest, largest)
+        with np.errstate(over="ignore"):  # a sum beyond all numbers is infinite, and shown as such
+            self.total += float(weights.sum())
+            self.positive += float(weights[weights >= 0].sum())
+
+    def merge(self, other: WeightSums) -> None:
+        """Add the sums over other events."""
+        exponent = max(self.exponent, other.exponent)
+        self.scaled_squares = sum(
+            math.ldexp(one.scaled_squares, 2 * (one.exponent - exponent)) for one in (self, other)
+        )
+        self.exponent = exponent
+        self.n_events += other.n_events
+        self.n_negative += other.n_negative
+        self.total += other.total
+        self.positive += other.positive
+        self.largest = max(self.largest, other.largest)
+
+    @property
+    def negative_fraction(self) -> float:
+        """Fraction of events with a negative weight."""
+        return self.n_negative / max(self.n_events, 1)
+
+    @property
+    def effective_size(self) -> float:
+        r"""$(\sum w)^2 / \sum w^2$."""
+        if not math.isfinite(self.total):
+            return 0.0
+        return size_of_sums(math.ldexp(self.total, -self.exponent), self.scaled_squares)
+
+    @property
+    def diagnostics(self) -> WeightDiagnostics:
+        """What the weights cost; their sum is positive."""
+        size = self.effective_size
+        return WeightDiagnostics(
+            n_events=self.n_events,
+            negative_fraction=self.negative_fraction,
+            sum_of_weights=self.total,
+            effective_size=size,
+            mixture_coefficient=max(1.0, self.positive / self.total),
+            weight_variance=self.n_events / size - 1.0,
+            largest_share=self.largest / (2.0 * self.positive - self.total),
+        )
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the numbers by name."""
+        return {
+            "n_events": self.n_events,
+            "sum_of_weights": self.total,
+            "negative_fraction": self.negative_fraction,
+            "effective_size": self.effective_size,
+        }
+
+
 def weight_diagnostics(weights: npt.ArrayLike | WeightedSample) -> WeightDiagnostics:
     """Describe the signed weights of one class.
 
@@ -76,17 +163,10 @@ def weight_diagnostics(weights: npt.ArrayLike | WeightedSample) -> WeightDiagnos
         0.3333333333333333
     """
     w = checked_values(weights.weights if isinstance(weights, WeightedSample) else weights, "weights")
-    total = require_positive_sum(w, "weights")
-    size = effective_size(w)
-    return WeightDiagnostics(
-        n_events=len(w),
-        negative_fraction=float(np.mean(w < 0)),
-        sum_of_weights=total,
-        effective_size=size,
-        mixture_coefficient=max(1.0, float(w[w >= 0].sum()) / total),
-        weight_variance=len(w) / size - 1.0,
-        largest_share=float(np.abs(w).max() / np.abs(w).sum()),
-    )
+    require_positive_sum(w, "weights")
+    sums = WeightSums()
+    sums.add(w)
+    return sums.diagnostics
 
 
 def excess_gradient_variance(

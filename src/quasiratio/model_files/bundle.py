@@ -42,9 +42,9 @@ __all__ = [
     "write_bundle",
 ]
 
-FORMAT_VERSION = 2
-"""Format 2 is format 1 with fields of their own for angles, checks, densities and trials; a file without them means what
-it meant then. Files of both are read."""
+FORMAT_VERSION = 3
+"""Format 2 is format 1 with fields of their own for angles, checks, densities and trials, format 3 has edges of all features
+besides; a file without them means what it meant then. Files of all are read."""
 JSON_NAME, WEIGHTS_NAME, TIMES_NAME = "model.json", "weights.safetensors", "times.json"
 _FORMAT = "quasiratio model"
 _MAX_JSON_BYTES = 2**26

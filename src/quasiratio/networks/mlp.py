@@ -22,11 +22,13 @@ from quasiratio.networks.activations import activate, activation_shares
 from quasiratio.networks.threads import network_threads
 from quasiratio.wording import shortened
 
-__all__ = ["StackedMlp", "default_hidden_layers", "narrow_product"]
+__all__ = ["TILE", "StackedMlp", "default_hidden_layers", "narrow_product", "whole_tiles"]
 
 _FEW_FEATURES = 4
 _MANY_EVENTS = 400_000
 _COPIES_IN_TRAINING = 4  # parameters, gradients and two moments
+TILE = 64
+"""Events that products of matrices take together."""
 
 
 def default_hidden_layers(n_features: int, n_events: int) -> tuple[int, ...]:
@@ -155,10 +157,29 @@ class StackedMlp(nn.Module):
                     )
         return merged
 
+    @property
+    def width(self) -> int:
+        """Units of the widest layer."""
+        return max(int(weight.shape[2]) for weight in self.weights)
+
     def threads(self, n_events: int) -> AbstractContextManager[None]:
         """Return a block in which so many events, all in all, are evaluated with the threads that they are worth."""
-        width = max(weight.shape[2] for weight in self.weights)
-        return network_threads(None, n_events * self.n_networks, width)
+        return network_threads(None, n_events * self.n_networks, self.width)
+
+
+def whole_tiles(events: Tensor) -> Tensor:
+    """Repeat the last event up to a multiple of 64 events.
+
+    Products of matrices, and vector instructions, treat what is left over otherwise than the rest. Without this an output
+    changes in its seventh digit with the number of events that are evaluated together, and files do not add up to their
+    merged one.
+
+    Example:
+        >>> whole_tiles(torch.arange(65.0)[:, None]).shape
+        torch.Size([128, 1])
+    """
+    n_more = -len(events) % TILE
+    return torch.cat([events, events[-1:].expand(n_more, -1)]) if n_more else events
 
 
 def narrow_product(hidden: Tensor, weight: Tensor) -> Tensor:

@@ -2,8 +2,9 @@ r"""Scaling of the input features, stored inside the model.
 
 Each feature becomes $(f(x) - \mu)/\sigma$, with $f = \ln$ for positive heavy-tailed features (transverse
 momenta, masses) and $f = 1$ for the others. An angle becomes two inputs, $\sqrt2\cos x$ and $\sqrt2\sin x$, so that it
-has no edge at $\pm\pi$. What was decided is stored with the model and shown by it, so that a user feeds raw features
-and never a separate scaler.
+has no edge at $\pm\pi$. Every other coordinate has two: beyond the training events a network only extrapolates, and a
+momentum of ten times the largest could get any ratio, so that it is taken at the edge. What was decided is stored with the
+model and shown by it, so that a user feeds raw features and never a separate scaler.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REACH = 16.0
 """How far from its centre a feature with an offset is followed, in units of about the width of its bulk."""
 _FULL_TURN = 0.9
+_EDGE_EVENTS, _LEAST_MARGIN = 10, 0.05
+"""Edges are as far beyond the last training event as that is beyond the tenth, about where ten times the events would end,
+and at least this part of the range."""
 
 
 class FeatureScaling(nn.Module):
@@ -52,6 +56,8 @@ class FeatureScaling(nn.Module):
         reach: The largest absolute value of each feature after that; beyond are numbers that stand for missing ones.
         fill: The value of each feature that stands for a missing one, NaN where none may miss; `None` without any.
         is_kept: Whether a coordinate is an input; constants and copies of others are not.
+        floor: The lower edge of each coordinate that is no angle: smaller values are taken there.
+        ceiling: The upper edge.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -66,6 +72,7 @@ class FeatureScaling(nn.Module):
 
     uses_log: Tensor
     floor: Tensor
+    ceiling: Tensor
     mean: Tensor
     scale: Tensor
     is_periodic: Tensor
@@ -83,6 +90,7 @@ class FeatureScaling(nn.Module):
         self.register_buffer("is_kept", torch.ones(n_coordinates, dtype=torch.bool))
         self.register_buffer("uses_log", torch.zeros(n_coordinates, dtype=torch.bool))
         self.register_buffer("floor", torch.full((n_coordinates,), -torch.inf))
+        self.register_buffer("ceiling", torch.full((n_coordinates,), torch.inf))
         self.register_buffer("mean", torch.zeros(n_coordinates))
         self.register_buffer("scale", torch.ones(n_coordinates))
         for name in ("offset", "unit", "reach", "fill"):
@@ -147,11 +155,12 @@ class FeatureScaling(nn.Module):
         return scaling
 
     def _measure(self, column: int, values: npt.NDArray[np.float64]) -> None:
-        smallest = float(values.min())
-        if smallest > 0 and _is_heavy_tailed(values):
-            self.uses_log[column] = True
-            self.floor[column] = smallest
+        takes_log = bool(values.min() > 0 and _is_heavy_tailed(values))
+        self.uses_log[column] = takes_log
+        if takes_log:
             values = np.log(values)
+        edges = _edges(values)
+        self.floor[column], self.ceiling[column] = np.exp(edges) if takes_log else edges
         width = float(values.std())
         self.mean[column] = float(values.mean())
         # A constant feature carries no information; leave it at zero instead of dividing by zero.
@@ -195,14 +204,12 @@ class FeatureScaling(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """Scale raw features of shape `(..., n_features)`.
 
-        Values of a logarithmic feature below the training minimum are taken at that minimum; `below_floor`
-        counts them.
+        Values beyond an edge are taken at the edge; `beyond_edges` counts them.
         """
         values = self._coordinates(features)
-        scaled = values
+        scaled = torch.minimum(torch.maximum(values, self.floor), self.ceiling)
         if bool(self.uses_log.any()):
-            logs = torch.maximum(scaled, self.floor).log()
-            scaled = torch.where(self.uses_log, logs, scaled)
+            scaled = torch.where(self.uses_log, scaled.log(), scaled)
         scaled = (scaled - self.mean) / self.scale
         is_periodic = self.is_periodic & self.is_kept
         parts = [scaled]
@@ -219,12 +226,13 @@ class FeatureScaling(nn.Module):
             chosen.append((~self._absent(features)[..., self.filled]).to(self.mean.dtype))
         return torch.cat(chosen, dim=-1) if len(chosen) > 1 else chosen[0]
 
-    def below_floor(self, features: Tensor) -> Tensor:
-        """Return, per coordinate, the fraction of events below the floor of one that is taken in logarithm."""
-        is_below = (self._coordinates(features) < self.floor) & self.uses_log
+    def beyond_edges(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return, per coordinate, how many events lie beyond its edges, and how many farther than these are apart."""
+        values = self._coordinates(features)
+        distance = torch.maximum(self.floor - values, values - self.ceiling)
         if self.fill is not None:
-            is_below &= ~self._missing(features)
-        return is_below.double().mean(dim=0)
+            distance = torch.where(self._missing(features), -torch.inf, distance)
+        return (distance > 0).sum(dim=0), (distance > self.ceiling - self.floor).sum(dim=0)
 
     def taken(self, features: FeatureMatrix, device: torch.device) -> Tensor:
         """Return events as a tensor, in float32 unless there is an offset to subtract first."""
@@ -299,6 +307,21 @@ def _is_copy(values: Tensor, known: dict[bytes, int]) -> bool:
     key = hashlib.blake2b(np.ascontiguousarray(values.cpu().numpy() + 0.0).data, digest_size=16).digest()
     known[key] = known.get(key, 0) + 1
     return known[key] > 1
+
+
+def _edges(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the values beyond which a coordinate is not followed.
+
+    Example:
+        >>> _edges(np.arange(101.0)), _edges(np.append(np.zeros(100), 50.0)), _edges(np.zeros(3))
+        ((-9.0, 109.0), (-2.5, 100.0), (0.0, 0.0))
+    """
+    last = len(values) - 1
+    rank = min(_EDGE_EVENTS - 1, last // 2)
+    ordered = np.partition(values, sorted({0, rank, last - rank, last}))
+    low, tenth, other_tenth, high = (float(ordered[place]) for place in (0, rank, last - rank, last))
+    least = _LEAST_MARGIN * (high - low)
+    return low - max(tenth - low, least), high + max(high - other_tenth, least)
 
 
 def _is_heavy_tailed(values: npt.NDArray[np.float64]) -> bool:

@@ -44,13 +44,14 @@ Arrays = dict[str, npt.NDArray[Any]]
 class ScalingDocument(Document):
     """Scaling of the features, or of the coordinates that `objects` makes of them.
 
-    `floor` is the smallest value of a coordinate that is taken in logarithm; `periodic` lists the coordinates that are
-    angles, `dropped` those that are no inputs. Each feature has `offset` and `unit` where some need more than float32,
+    `floor` and `ceiling` are the edges beyond which a coordinate is not followed (the first two formats have a floor where a
+    logarithm is taken, and no ceiling); `periodic` lists the coordinates that are angles, `dropped` those that are no inputs. Each feature has `offset` and `unit` where some need more than float32,
     a `reach` where some go further than what is followed of them, and a `fill` where some may miss.
     """
 
     uses_log: list[bool]
-    floor: list[PositiveFloat | None]
+    floor: list[float | None]
+    ceiling: list[float | None] = Field(default_factory=list)
     mean: list[float]
     scale: list[PositiveFloat]
     periodic: list[Column] = Field(default_factory=list)
@@ -86,9 +87,20 @@ class ScalingDocument(Document):
             )
         refuse_if(
             any(
-                is_log != (floor is not None) for is_log, floor in zip(self.uses_log, self.floor, strict=True)
+                is_log and (floor is None or floor <= 0)
+                for is_log, floor in zip(self.uses_log, self.floor, strict=True)
             ),
-            "exactly the features taken in logarithm have a floor",
+            "a feature is taken in logarithm without a positive floor",
+        )
+        refuse_if(
+            len(self.ceiling) not in (0, len(self.mean)), "the ceilings differ from the means in number"
+        )
+        refuse_if(
+            any(
+                low is not None and high is not None and low > high
+                for low, high in zip(self.floor, self.ceiling, strict=False)
+            ),
+            "a floor is above its ceiling",
         )
         refuse_if(
             self.objects is not None and self.objects.n_coordinates != len(self.mean),
@@ -127,19 +139,22 @@ def scaling_document(scaling: FeatureScaling) -> ScalingDocument:
     fill = [] if scaling.fill is None else scaling.fill.tolist()
     return ScalingDocument(
         uses_log=uses_log,
-        floor=[f if is_log else None for f, is_log in zip(scaling.floor.tolist(), uses_log, strict=True)],
+        floor=_finite_or_none(scaling.floor),
+        ceiling=_finite_or_none(scaling.ceiling) if bool(scaling.ceiling.isfinite().any()) else [],
         mean=scaling.mean.tolist(),
         scale=scaling.scale.tolist(),
         periodic=torch.nonzero(scaling.is_periodic).flatten().tolist(),
         dropped=torch.nonzero(~scaling.is_kept).flatten().tolist(),
         offset=[] if scaling.offset is None else scaling.offset.tolist(),
         unit=[] if scaling.unit is None else scaling.unit.tolist(),
-        reach=[]
-        if scaling.reach is None
-        else [one if math.isfinite(one) else None for one in scaling.reach.tolist()],
+        reach=[] if scaling.reach is None else _finite_or_none(scaling.reach),
         fill=[None if np.isnan(value) else value for value in fill],
         objects=None if scaling.objects is None else objects_document(scaling.objects),
     )
+
+
+def _finite_or_none(values: torch.Tensor) -> list[float | None]:
+    return [one if math.isfinite(one) else None for one in values.tolist()]
 
 
 def stored_scaling(document: ScalingDocument) -> FeatureScaling:
@@ -148,6 +163,8 @@ def stored_scaling(document: ScalingDocument) -> FeatureScaling:
     scaling = FeatureScaling(document.n_features, objects)
     scaling.uses_log.copy_(torch.tensor(document.uses_log))
     scaling.floor.copy_(torch.tensor([-torch.inf if f is None else f for f in document.floor]))
+    if document.ceiling:
+        scaling.ceiling.copy_(torch.tensor([torch.inf if c is None else c for c in document.ceiling]))
     scaling.mean.copy_(torch.tensor(document.mean))
     scaling.scale.copy_(torch.tensor(document.scale))
     scaling.is_periodic[document.periodic] = True
@@ -224,12 +241,12 @@ def add_scaling(graph: OnnxGraph, features: str, scaling: FeatureScaling) -> str
             if absent is None
             else _add_missing(graph, absent, scaling.objects.sources, scaling.n_features)
         )
-    values = raw
+    edges = (scaling.floor.cpu().double().numpy(), scaling.ceiling.cpu().double().numpy())
+    values = graph.add("Min", graph.add("Max", raw, edges[0]), edges[1])
     uses_log = scaling.uses_log.cpu().numpy()
     if uses_log.any():
         any_positive = 1.0  # for the others, whose logarithm is not used
-        floor = np.where(uses_log, scaling.floor.cpu().double().numpy(), any_positive)
-        logarithms = graph.add("Log", graph.add("Max", values, floor))
+        logarithms = graph.add("Log", graph.add("Where", graph.constant(uses_log), values, any_positive))
         values = graph.add("Where", graph.constant(uses_log), logarithms, values)
     centred = graph.add("Sub", values, graph.double(scaling.mean.cpu().numpy()))
     parts = [graph.add("Div", centred, graph.double(scaling.scale.cpu().numpy()))]

@@ -18,6 +18,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.losses.loss_document import LossDocument, UserLosses, loss_document, stored_loss
 from quasiratio.model_files.document import Count, Document, Name, TensorSpec, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
+from quasiratio.networks.mlp import TILE, whole_tiles
 from quasiratio.networks.stored_networks import (
     Arrays,
     NetworkDocument,
@@ -55,7 +56,9 @@ __all__ = [
     "usable_loss",
 ]
 
-_CHUNK_ROWS = 2**15
+_CHUNK_VALUES = (
+    2**20
+)  # of a layer: memory for more would go back to the system, and come from there, each time
 
 
 class RatioValues(NamedTuple):
@@ -186,10 +189,9 @@ class RatioModel(nn.Module, ABC):
         """Return the estimated sign asymmetry of the reference at each event, or `None` where there is none."""
         device = self.scaling.mean.device
         parts = []
-        for start in range(0, len(features), _CHUNK_ROWS):
-            outputs = self.outputs(
-                self.scaling(self.scaling.taken(features[start : start + _CHUNK_ROWS], device))
-            )
+        for start in range(0, len(features), self._chunk_events):
+            chunk = self.scaling.taken(features[start : start + self._chunk_events], device)
+            outputs = self.outputs(self.scaling(chunk))
             averaged = self.average(outputs) if self.n_members > 1 else outputs
             log_odds = self.log_odds_of_reference(averaged.double())
             if log_odds is None:
@@ -244,20 +246,27 @@ class RatioModel(nn.Module, ABC):
         n_nonpositive = 0
         device = self.scaling.mean.device
         exact = DoubleNetworks(self.scaling, self.network)
-        size = math.ceil(_CHUNK_ROWS / self.network.n_networks)
+        size = self._chunk_events
         with self.network.threads(n_events):
             for start in range(0, n_events, size):
+                n_here = min(size, n_events - start)
                 chunk = self.scaling.taken(features[start : start + size], device)
+                if n_events >= TILE:  # a handful is evaluated as it always was, to the bit
+                    chunk = whole_tiles(chunk)
                 scaled = self.scaling(chunk)
                 outputs, is_far = self.outputs(scaled).double(), is_outlying(scaled)
                 values = self._refined(self._combined, outputs, chunk, exact, is_far)
-                ratio[start : start + size] = values.ratio[0].cpu().numpy()
+                ratio[start : start + size] = values.ratio[0, :n_here].cpu().numpy()
                 if values.nonpositive_reference is not None:
-                    n_nonpositive += int(values.nonpositive_reference.sum())
+                    n_nonpositive += int(values.nonpositive_reference[:, :n_here].sum())
                 if members:
                     rows = self._refined(self._single, outputs, chunk, exact, is_far).ratio
-                    member_ratios[:, start : start + size] = rows.cpu().numpy()
+                    member_ratios[:, start : start + size] = rows[:, :n_here].cpu().numpy()
         return RatioPredictions(ratio, member_ratios, n_nonpositive)
+
+    @property
+    def _chunk_events(self) -> int:
+        return math.ceil(_CHUNK_VALUES / (self.network.n_networks * self.network.width))
 
     def _refined(
         self,

@@ -11,33 +11,62 @@ The page opens without a network and asks for nothing: style, script and images 
 security policy forbids everything else. Strings of users are text everywhere.
 """
 
-from quasiratio.report.chapters import evaluation_report
-from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
-from quasiratio.report.closure_verdict import Verdict, evaluation_verdict
-from quasiratio.report.content import Facts, Link, Picture, Report, Section, Table, Text
-from quasiratio.report.evaluation import Evaluation, evaluate_model
-from quasiratio.report.omnibus import OmnibusTest, omnibus_test
-from quasiratio.report.origins import EvaluatedModel, SampleSource
-from quasiratio.report.writing import write_report
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "ClosureQuality",
-    "EvaluatedModel",
-    "Evaluation",
-    "Facts",
-    "Link",
-    "OmnibusTest",
-    "Picture",
-    "Report",
-    "SampleSource",
-    "Section",
-    "Table",
-    "Text",
-    "Verdict",
-    "closure_qualities",
-    "evaluate_model",
-    "evaluation_report",
-    "evaluation_verdict",
-    "omnibus_test",
-    "write_report",
-]
+if TYPE_CHECKING:
+    from quasiratio.report.chapters import evaluation_report as evaluation_report
+    from quasiratio.report.closure_quality import ClosureQuality as ClosureQuality
+    from quasiratio.report.closure_quality import closure_qualities as closure_qualities
+    from quasiratio.report.closure_verdict import Verdict as Verdict
+    from quasiratio.report.closure_verdict import evaluation_verdict as evaluation_verdict
+    from quasiratio.report.content import Facts as Facts
+    from quasiratio.report.content import Link as Link
+    from quasiratio.report.content import Picture as Picture
+    from quasiratio.report.content import Report as Report
+    from quasiratio.report.content import Section as Section
+    from quasiratio.report.content import Table as Table
+    from quasiratio.report.content import Text as Text
+    from quasiratio.report.evaluation import Evaluation as Evaluation
+    from quasiratio.report.evaluation import evaluate_model as evaluate_model
+    from quasiratio.report.omnibus import OmnibusTest as OmnibusTest
+    from quasiratio.report.omnibus import omnibus_test as omnibus_test
+    from quasiratio.report.origins import EvaluatedModel as EvaluatedModel
+    from quasiratio.report.origins import SampleSource as SampleSource
+    from quasiratio.report.writing import write_report as write_report
+
+_HOMES = {
+    "ClosureQuality": "closure_quality",
+    "EvaluatedModel": "origins",
+    "Evaluation": "evaluation",
+    "Facts": "content",
+    "Link": "content",
+    "OmnibusTest": "omnibus",
+    "Picture": "content",
+    "Report": "content",
+    "SampleSource": "origins",
+    "Section": "content",
+    "Table": "content",
+    "Text": "content",
+    "Verdict": "closure_verdict",
+    "closure_qualities": "closure_quality",
+    "evaluate_model": "evaluation",
+    "evaluation_report": "chapters",
+    "evaluation_verdict": "closure_verdict",
+    "omnibus_test": "omnibus",
+    "write_report": "writing",
+}
+"""Names by module, loaded when first used: only some of them draw, and figures are slow to import."""
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - listed once
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class or a function
+    if name not in _HOMES:
+        msg = f"module 'quasiratio.report' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"quasiratio.report.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -40,8 +40,8 @@ def evaluation_report(
     Args:
         evaluation: What `evaluate_model` returned.
         model: The model, and what was noted when it was fitted.
-        reference: The sample that was reweighted.
-        target: The sample it was compared with.
+        reference: The sample that was reweighted, or those of its events that were judged.
+        target: The sample it was compared with, likewise.
         command: The command that repeats the evaluation.
         sources: Where the samples come from, by `"reference"` and `"target"`.
         pictures: Closure figures, where they are drawn already; `closure_pictures` of the evaluation otherwise.
@@ -67,7 +67,7 @@ def evaluation_report(
     if verdict is None:
         verdict = evaluation_verdict(evaluation, model=model, sources=sources)
     figures = closure_pictures(evaluation.closure) if pictures is None else list(pictures)
-    samples = {"reference": reference, "target": target}
+    n_events = {"reference": evaluation.reference.n_events, "target": evaluation.target.n_events}
     explained = Text(
         "Per observable, the reference before reweighting and as the model reweights it, against the target. Pulls are "
         "differences over their statistical error. With training is chi-squared with the error of the training sample counted, "
@@ -89,6 +89,7 @@ def evaluation_report(
                     size_table(evaluation.closure),
                     _SIZES,
                     *_omnibus(evaluation),
+                    *([Text(evaluation.limits)] if evaluation.limits else []),
                 ],
             ),
             Section("Observables", figures or [Text("There is no observable to draw.")]),
@@ -96,12 +97,12 @@ def evaluation_report(
             ratio_section(evaluation, reference, target),
             training_section(model),
             model_section(model),
-            data_section(samples, sources or {}, model.fitted_on),
+            data_section(n_events, sources or {}, model.fitted_on),
         ],
         command,
         subtitle=(
             f"{model.method or type(model.estimator).__name__}, {n_features} feature{'s' * (n_features != 1)}, "
-            f"{len(reference)} reference and {len(target)} target events"
+            f"{evaluation.reference.n_events} reference and {evaluation.target.n_events} target events"
         ),
         status=verdict.status,
     )

@@ -9,6 +9,7 @@ from quasiratio.plots import training_figure
 from quasiratio.report.closure_quality import closure_qualities
 from quasiratio.report.closure_section import closure_pictures
 from quasiratio.report.content import Block, Cell, Facts, Picture, Report, Section, Status, Table, Text
+from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.estimators.polynomial import PolynomialRatio
@@ -36,9 +37,12 @@ def eft_verdict(compared: Compared, reasons: Sequence[str], share_seen: float) -
         for entry in () if result is None else result.observables:
             (row,) = closure_qualities(entry, n_observables=n_tests, include_reference=False)
             if not row.agrees:
-                wrong.append(
-                    (row.grade, f"{entry.name} at {label} ({row.size:.2%} of the weight in the wrong place)")
+                share = (
+                    f"{percent(row.size)} of the weight in the wrong place"
+                    if row.size > 0
+                    else "in some bins; no more of the weight is in the wrong place than noise explains"
                 )
+                wrong.append((row.grade, f"{entry.name} at {label} ({share})"))
                 grades.add(row.grade)
     n_points = sum(result is not None for _, result in compared)
     paragraphs = []

@@ -27,7 +27,7 @@ from quasiratio.metrics import (
 from quasiratio.report.omnibus import OmnibusTest, omnibus_test
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Evaluation", "evaluate_model"]
+__all__ = ["MODEL", "Evaluation", "evaluate_model"]
 
 MODEL = "model"
 FloatArray = npt.NDArray[np.float64]
@@ -51,6 +51,8 @@ class Evaluation:
         training_sizes: Effective sizes of the reference and of the target that the model was trained on, where known.
         seen: Estimated share of the reference and of the target events that the model was trained on, and predicts
             nevertheless; zero for a `Reweighter` with folds, whose models predict what they have not seen.
+        n_judged: Reference and target events on which risk, omnibus test and ratios are based, where these are not all:
+            events at random of samples beyond memory. Closure, weights and `seen` are always of all events.
     """
 
     closure: ClosureResult
@@ -63,6 +65,18 @@ class Evaluation:
     omnibus: OmnibusTest | None = None
     training_sizes: tuple[float, float] | None = None
     seen: tuple[float, float] = (0.0, 0.0)
+    n_judged: tuple[int, int] | None = None
+
+    @property
+    def limits(self) -> str:
+        """What is not of all events, in a sentence; empty where everything is."""
+        if self.n_judged is None:
+            return ""
+        return (
+            "The samples are beyond memory: closure, sums of weights and shares of known events are of all events; risk and omnibus "
+            "test, and the figures of weights, calibration and support, are of "
+            f"{self.n_judged[0]} reference and {self.n_judged[1]} target events, chosen at random."
+        )
 
 
 def evaluate_model(

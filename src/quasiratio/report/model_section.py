@@ -17,7 +17,6 @@ from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Tabl
 from quasiratio.report.origins import EvaluatedModel, SampleSource
 
 if TYPE_CHECKING:
-    from quasiratio.sample import WeightedSample
     from quasiratio.training import TrainingHistory
 
 __all__ = ["data_section", "model_section", "training_section"]
@@ -77,13 +76,14 @@ def training_section(model: EvaluatedModel) -> Section:
 
 
 def data_section(
-    samples: Mapping[str, WeightedSample],
+    n_events: Mapping[str, int],
     sources: Mapping[str, SampleSource],
     fitted_on: Mapping[str, SampleSource],
 ) -> Section:
     """Say which events were used, here and in the fit."""
     rows = [
-        _source_row(role, sources.get(role, SampleSource()), len(sample)) for role, sample in samples.items()
+        _source_row(role, sources.get(role, SampleSource()), of_sample)
+        for role, of_sample in n_events.items()
     ]
     rows += [
         _source_row(f"{role} of the fit", source, source.n_events)

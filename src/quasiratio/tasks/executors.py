@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.tasks.early_imports import threads_each, worker_context, worker_threads
 from quasiratio.tasks.worker import exit_with_parent
 
 __all__ = ["WorkerPool", "chosen_workers", "dask_workers", "local_workers", "own_process"]
@@ -101,28 +102,18 @@ def local_workers(jobs: int) -> Iterator[WorkerPool]:
         ...     pool.description
         '1 local process'
     """
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    before = os.environ.get("OMP_NUM_THREADS")
-    n_threads = max(1, n_cores // jobs)
-    if before is not None and before.isdigit():  # whoever asked for fewer shares the machine
-        n_threads = max(1, min(n_threads, int(before)))
-    context = multiprocessing.get_context("spawn")
+    n_threads = threads_each(jobs)
 
     def make() -> Executor:
-        # The children read it when they load torch.
-        os.environ["OMP_NUM_THREADS"] = str(n_threads)
         return ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=exit_with_parent, initargs=(n_threads,)
+            jobs, mp_context=worker_context(), initializer=exit_with_parent, initargs=(n_threads,)
         )
 
     running = {child.pid for child in multiprocessing.active_children()}
     try:
-        yield WorkerPool(make, lambda: jobs, f"{jobs} local process{'es' if jobs > 1 else ''}")
+        with worker_threads(n_threads):  # the children read it when they load torch
+            yield WorkerPool(make, lambda: jobs, f"{jobs} local process{'es' if jobs > 1 else ''}")
     finally:
-        if before is None:
-            os.environ.pop("OMP_NUM_THREADS", None)
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
         for child in multiprocessing.active_children():  # those that still compute for an interrupted run
             if child.pid not in running:
                 child.terminate()

@@ -65,6 +65,7 @@ def run_tasks(
     *,
     show: ShowTasks | None = None,
     lease: float = LEASE_SECONDS,
+    n_ahead: int = 0,
 ) -> Outcome:
     """Compute what is not stored yet.
 
@@ -75,6 +76,7 @@ def run_tasks(
         pool: Who computes.
         show: Called with rows (or tasks) done and in all.
         lease: Seconds after which the claims of a runner that died are taken over.
+        n_ahead: Tasks to claim beyond those that workers are at: for short ones, as other runners cannot have them.
 
     Example:
         >>> import tempfile
@@ -91,7 +93,7 @@ def run_tasks(
     with _heartbeat(store, lease):
         run = _Run(compute, {task.key: task for task in tasks}, store, pool, lease)
         try:
-            run.until_done(show)
+            run.until_done(show, n_ahead)
         finally:
             store.release()
         states = store.states()
@@ -125,9 +127,9 @@ class _Run:
             if pool.subscribe is not None:
                 pool.subscribe(self.sink.topic, self._add_event)
 
-    def until_done(self, show: ShowTasks | None) -> None:
+    def until_done(self, show: ShowTasks | None, n_ahead: int) -> None:
         """Submit, collect and wait, until every task is done or has failed."""
-        with Submissions(self.pool) as calls:
+        with Submissions(self.pool, n_ahead) as calls:
             while self.open or len(calls):
                 self._report(show, len(calls))
                 self._submit(calls)

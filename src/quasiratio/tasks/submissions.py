@@ -42,6 +42,7 @@ class Submissions:
 
     Args:
         pool: Who computes.
+        n_ahead: Calls that wait in the pool, so that a worker that is done need not wait for this process.
 
     Example:
         >>> from quasiratio.tasks import own_process
@@ -51,8 +52,9 @@ class Submissions:
         [('a', 3)]
     """
 
-    def __init__(self, pool: WorkerPool) -> None:
+    def __init__(self, pool: WorkerPool, n_ahead: int = 0) -> None:
         self.pool = pool
+        self._n_ahead = 0 if pool.in_process else n_ahead
         self._executor = pool.make_executor()
         self._futures: dict[Future[Any], str] = {}
         self._n_deaths: dict[str, int] = {}
@@ -62,8 +64,14 @@ class Submissions:
 
     @property
     def is_full(self) -> bool:
-        """Whether every worker has something to do."""
-        return len(self._futures) >= self.pool.capacity()
+        """Whether every worker has something to do, and as many calls wait as may.
+
+        Nothing follows a call that has lost a worker before until it is over: if it loses another one, whatever is with it is
+        lost too, and must not be blamed as often.
+        """
+        if any(key in self._n_deaths for key in self._futures.values()):
+            return True
+        return len(self._futures) >= self.pool.capacity() + self._n_ahead
 
     def submit(self, key: str, function: Callable[..., Any], *arguments: Any) -> bool:  # noqa: ANN401
         """Hand a call to the pool; false where it broke since the last look, and is new now."""

@@ -17,10 +17,12 @@ Paths are those of the command line: `file.root:tree`, `.parquet`, `.npz`, patte
 expressions of columns. Each returns a frozen result. Files that are there are kept unless `overwrite=True`.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from quasiratio.workflows.apply_each import AppliedEach, apply_each_file
 from quasiratio.workflows.apply_files import apply_files
 from quasiratio.workflows.apply_result import AppliedFiles
-from quasiratio.workflows.demo_files import DemoFiles, demo_files
 from quasiratio.workflows.eft_closure import EftClosure
 from quasiratio.workflows.eft_evaluation import AppliedEft, EvaluatedEft, apply_eft_files, evaluate_eft_files
 from quasiratio.workflows.eft_files import FittedEft, fit_eft_files, inspect_eft_files
@@ -31,6 +33,10 @@ from quasiratio.workflows.fit_files import FittedFiles, fit_files
 from quasiratio.workflows.inspect_files import InspectedFiles, inspect_files
 from quasiratio.workflows.positive_each import PositiveEach, positive_each_file
 from quasiratio.workflows.positive_files import PositiveFiles, positive_files
+
+if TYPE_CHECKING:
+    from quasiratio.workflows.demo import DemoFiles as DemoFiles
+    from quasiratio.workflows.demo import demo_files as demo_files
 
 __all__ = [
     "AppliedEach",
@@ -63,3 +69,10 @@ __all__ = [
     "positive_files",
     "read_eft_sample",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a class or a function
+    if name in ("DemoFiles", "demo_files"):  # they draw, and figures are slow to import
+        return getattr(importlib.import_module("quasiratio.workflows.demo"), name)
+    msg = f"module 'quasiratio.workflows' has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -13,8 +13,9 @@ from quasiratio.errors import (
     UntrustworthyFitWarning,
 )
 from quasiratio.estimators.fit_check import FitCheck
+from quasiratio.metrics.weights import WeightSums
 from quasiratio.wording import percent
-from quasiratio.workflows.running_counts import EventCounts, OutsideRange, WeightSums
+from quasiratio.workflows.running_counts import EventCounts, OutsideRange
 
 __all__ = ["AppliedFiles"]
 
@@ -113,8 +114,8 @@ class AppliedFiles:
         notable = [str(feature) for feature in self.outside if feature.is_notable]
         if notable:
             msg = (
-                f"Values lie outside the range of the training data: {', '.join(notable)}. The ratio is "
-                "extrapolated there; check units and selection."
+                f"Values lie outside the range of the training data: {', '.join(notable)}. The ratio at its "
+                "edge is used; check units and selection."
             )
             found.append(SupportWarning(msg))
         if self.n_unselected:

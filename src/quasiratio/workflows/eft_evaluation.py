@@ -121,6 +121,10 @@ def evaluate_eft_files(
         say: Called with lines for people: the features in use.
         **options: Those of `read_eft_sample`.
     """
+    if n_drawn is not None and (at or n_drawn < 1):
+        given = f"{n_drawn} points to draw" + (" beside points that are given" if at else "")
+        msg = f"Got {given}; expected either points, or a positive number of points to draw."
+        raise InvalidInputError(msg, advice="Give `at` or `n_drawn`, not both.")
     path = require_output_name(output, "directory")
     if (path / "model.json").exists():
         msg = f"Got the output directory {str(output)!r}, which is a model; expected one for the report."

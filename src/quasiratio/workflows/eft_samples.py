@@ -32,6 +32,7 @@ from quasiratio.solved_weights import (
     require_polynomial,
     require_reference,
 )
+from quasiratio.wording import first_of
 from quasiratio.workflows.sample_files import Files
 
 __all__ = ["CoefficientOrder", "EftNotes", "EftSample", "eft_features", "read_eft_sample"]
@@ -212,13 +213,22 @@ def read_eft_sample(
 
 def eft_features(sample: EftSample, wanted: Sequence[str] | None) -> list[Feature]:
     """Return the features that were asked for, or every numeric column but weights, coefficients and identifiers."""
-    if wanted:
-        return parse_features(wanted, [sample.table])
-    offered = default_features([sample.table], sample.weight, sample.selection)
     known = set(sample.weight_columns)
     for file in sample.table.files:  # those that the generator wrote, whichever of them are in use
         noted = file.metadata().get("weight_columns")
         known |= set(map(str, noted)) if isinstance(noted, list | tuple) else set()
+    if wanted:
+        chosen = parse_features(wanted, [sample.table])
+        for feature in chosen:
+            told = [column for column in feature.columns if column.partition("[")[0] in known]
+            if told:
+                msg = (
+                    f"Got the feature {feature.name!r}, which is made of {first_of(told, 3)}: weights or coefficients, which tell what "
+                    "is to be learned and which data do not have; expected what is measured of an event."
+                )
+                raise InvalidInputError(msg, advice="Leave it out of `features`.")
+        return chosen
+    offered = default_features([sample.table], sample.weight, sample.selection)
     names = [
         name
         for name in offered

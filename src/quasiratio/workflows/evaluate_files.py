@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from quasiratio.atomic_files import scratch_directory
-from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.io import Feature, Table, parse_features
@@ -33,12 +30,16 @@ from quasiratio.sample import WeightedSample
 from quasiratio.tasks import WorkerPool, chosen_workers
 from quasiratio.wording import feature_line, plain_json, shortened
 from quasiratio.workflows.drawing_options import DrawingOptions, figure_names, label_texts, require_labelled
+from quasiratio.workflows.evaluate_parts import evaluate_in_parts, restricted
+from quasiratio.workflows.file_parts import FileParts, beyond_memory, first_precision
 from quasiratio.workflows.fitted_model import FitNotes, LoadedModel, load_ratio_model
 from quasiratio.workflows.sample_files import Files, SampleFiles
 
 __all__ = ["EvaluatedFiles", "evaluate_files"]
 
 _COMMAND = "evaluate"
+_BYTES_OF_EVENT = 120
+"""Of a sample in memory, besides its features: weight, ratio, order, what the classifiers say, and what is in between."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class _Given(NamedTuple):
     command: str
     drawing: DrawingOptions
     labelled: tuple[str, ...]
+    say: Callable[[str], None] | None
 
 
 def evaluate_files(
@@ -123,10 +125,12 @@ def evaluate_files(
         command: The command that repeats the evaluation, for the report.
         jobs: Processes of this machine that read, file by file; the numbers are the same.
         scheduler: Address of a Dask scheduler instead.
-        say: Called with lines for people: the features in use.
+        say: Called with lines for people: the features in use, and whether the events stay in their files, as they do where
+            they would need more than half of the memory that is available.
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> import quasiratio as qr
         >>> rng = np.random.default_rng(0)
         >>> with tempfile.TemporaryDirectory() as directory:
@@ -162,7 +166,9 @@ def evaluate_files(
     ]
     given_labels = label_texts(label)
     drawing = DrawingOptions({**notes.labels, **given_labels}, log, lower, binning)
-    given = _Given(loaded, files[0], files[1], observables, n_bins, command, drawing, tuple(given_labels))
+    given = _Given(
+        loaded, files[0], files[1], observables, n_bins, command, drawing, tuple(given_labels), say
+    )
     return _evaluated_files(given, path, functools.partial(chosen_workers, jobs, scheduler, default=1))
 
 
@@ -178,26 +184,35 @@ def _evaluated_files(
     names = [*features, *(feature.name for feature in more)]
     edges = given.drawing.edges(names)
     require_labelled(dict.fromkeys(given.labelled, ""), names)
-    with workers() as pool:
-        reference, target = (
-            _read(files, table, given.model.inputs, more, pool)
-            for files, table in zip((given.reference, given.target), tables, strict=True)
-        )
-    for role, sample in (("reference", reference), ("target", target)):
-        sample.require_positive_sum(role)
-    observables = {
-        feature.name: (reference.features[:, column], target.features[:, column])
-        for column, feature in enumerate(more, start=len(features))
-    }
-    samples = _restricted(reference, given.model), _restricted(target, given.model)
-    result = evaluate_model(
-        given.model.estimator,
-        *samples,
-        observables=observables,
-        n_bins=given.n_bins,
-        edges=edges,
-        training_sizes=_training_sizes(given.model),
-    )
+    n_values = len(names) + len(features)
+    why = beyond_memory(tables, _BYTES_OF_EVENT + 4 * n_values + 16 * given.model.estimator.n_members)
+    if why is not None and given.say is not None:
+        given.say(why)
+    pairs = list(zip((given.reference, given.target), tables, strict=True))
+    common: dict[str, Any] = {
+        "n_bins": given.n_bins, "edges": edges, "training_sizes": _training_sizes(given.model)
+    }  # fmt: skip
+    with workers() as pool, _observable_errors(more, tables):
+        inputs = [*given.model.inputs, *more]
+        if why is None:
+            reference, target = (files.read(table, inputs, pool=pool) for files, table in pairs)
+        else:
+            result, samples = first_precision(
+                lambda dtype: evaluate_in_parts(
+                    given.model,
+                    *(FileParts.of(*pair, inputs, pool, dtype) for pair in pairs),
+                    **common,
+                )
+            )
+    if why is None:
+        for role, sample in (("reference", reference), ("target", target)):
+            sample.require_positive_sum(role)
+        observables = {
+            feature.name: (reference.features[:, column], target.features[:, column])
+            for column, feature in enumerate(more, start=len(features))
+        }
+        samples = restricted(reference, given.model), restricted(target, given.model)
+        result = evaluate_model(given.model.estimator, *samples, observables=observables, **common)
     values = _plain(given, result, *tables)
     shown = replace(result, closure=_labelled(result.closure, given.drawing.labels))
     verdict = evaluation_verdict(shown, model=_evaluated(given.model), sources=_sources(values["samples"]))
@@ -216,16 +231,6 @@ def _training_sizes(model: LoadedModel) -> tuple[float, float] | None:
     return (reference, target) if reference and target else None
 
 
-def _restricted(sample: WeightedSample, model: LoadedModel) -> WeightedSample:
-    """Return the sample with the features of the model only, in the precision of its fit."""
-    n_features, precision = len(model.features), np.dtype(np.float64 if model.is_exact else np.float32)
-    if sample.n_features == n_features and sample.features.dtype == precision:
-        return sample
-    features: FeatureMatrix = np.ascontiguousarray(sample.features[:, :n_features], dtype=precision)
-    fill = {name: value for name, value in sample.fill.items() if name in sample.names[:n_features]}
-    return WeightedSample.adopt(features, np.array(sample.weights), sample.names[:n_features], fill)
-
-
 def _distinct(observables: Sequence[Feature], inputs: Sequence[Feature]) -> list[Feature]:
     """Return the observables that are no features, or raise where one has the name of another feature."""
     of_name = {feature.name: feature.text for feature in inputs}
@@ -239,22 +244,17 @@ def _distinct(observables: Sequence[Feature], inputs: Sequence[Feature]) -> list
     return [observable for observable in observables if observable.name not in of_name]
 
 
-def _read(
-    files: SampleFiles,
-    table: Table,
-    inputs: Sequence[Feature],
-    observables: Sequence[Feature],
-    pool: WorkerPool,
-) -> WeightedSample:
-    """Read features and observables."""
+@contextmanager
+def _observable_errors(observables: Sequence[Feature], tables: Sequence[Table]) -> Iterator[None]:
+    """Say of an observable that is not finite that it is one."""
     try:
-        return files.read(table, [*inputs, *observables], pool=pool)
+        yield
     except InvalidInputError as error:
         for observable in observables:
             if f"in {observable.name!r} (" in str(error):
                 msg = (
                     f"Got the observable {shortened(observable.text)!r}, which is NaN or infinite for some events of "
-                    f"{table.label!r}; expected finite values."
+                    f"{' or '.join(repr(table.label) for table in tables)}; expected finite values."
                 )
                 raise InvalidInputError(msg, advice="Leave these events out with `selection`.") from error
         raise
@@ -297,6 +297,7 @@ def _plain(given: _Given, result: Evaluation, *tables: Table) -> dict[str, Any]:
         ],
         "omnibus": None if result.omnibus is None else asdict(result.omnibus),
         "training_sizes": result.training_sizes,
+        "events_judged": result.n_judged,
         "histograms": {
             entry.name: {
                 "edges": entry.edges,

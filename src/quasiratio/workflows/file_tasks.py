@@ -215,7 +215,7 @@ class FileTasks:
             create_output_directory(parent)
         with self._store() as store:
             outcome = run_tasks(
-                compute, [self._task(task, own or {}) for task in tasks], store, pool, show=show
+                compute, [self._task(task, own or {}) for task in tasks], store, pool, show=show, n_ahead=1
             )
         wanted = {self.key(task) for task in tasks}
         rows = [row for row in outcome.rows if row.key in wanted]

@@ -9,9 +9,13 @@ from typing import Any
 from quasiratio.io import Feature
 from quasiratio.metrics import Inspection, inspect_samples
 from quasiratio.tasks import chosen_workers
+from quasiratio.workflows.file_parts import FileParts, beyond_memory, first_precision
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
 
 __all__ = ["InspectedFiles", "inspect_files"]
+
+_BYTES_OF_EVENT, _BYTES_OF_VALUE = 40, 4
+"""Of a sample in memory: weight, numbers that find repeated events, and their order; each feature."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ def inspect_files(
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
         allow_large: Read small files that unpack to gigabytes.
-        say: Called with a line for people: columns that were left out because they are named like weights.
+        say: Called with lines for people: columns that were left out because they are named like weights, and whether the
+            events stay in their files, as they do where they would need more than half of the memory that is available.
         jobs: Processes of this machine that read, file by file; the numbers are the same.
         scheduler: Address of a Dask scheduler instead.
 
@@ -88,7 +93,15 @@ def inspect_files(
         samples.append(SampleFiles(target, target_weight or weight, selection, tree, allow_large))
     tables = [sample.open() for sample in samples]
     names = chosen_features(features, samples, tables, say)
+    why = beyond_memory(tables, _BYTES_OF_EVENT + _BYTES_OF_VALUE * len(names))
+    if why is not None and say is not None:
+        say(why)
     with chosen_workers(jobs, scheduler, default=1) as pool:
-        read = [sample.read(table, names, pool=pool) for sample, table in zip(samples, tables, strict=True)]
-    result = inspect_samples(*read)
+        pairs = list(zip(samples, tables, strict=True))
+        if why is None:
+            result = inspect_samples(*(sample.read(table, names, pool=pool) for sample, table in pairs))
+        else:
+            result = first_precision(
+                lambda dtype: inspect_samples(*(FileParts.of(*pair, names, pool, dtype) for pair in pairs))
+            )
     return InspectedFiles(tuple(tuple(table.sources) for table in tables), tuple(names), result)

@@ -12,78 +12,12 @@ import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix
 from quasiratio.estimators.fingerprint import SeenEvents
-from quasiratio.sample import size_of_sums
+from quasiratio.metrics.weights import WeightSums
 from quasiratio.wording import percent
 
-__all__ = ["EventCounts", "OutsideRange", "RangeCount", "WeightSums"]
+__all__ = ["EventCounts", "OutsideRange", "RangeCount"]
 
 _NOTABLE_FRACTION = 1e-3
-
-
-@dataclass
-class WeightSums:
-    """Running sums over signed weights.
-
-    Example:
-        >>> sums = WeightSums()
-        >>> for weights in ([1.0, -1.0], [2.0]):
-        ...     sums.add(np.array(weights))
-        >>> sums.total, round(sums.negative_fraction, 3), round(sums.effective_size, 3)
-        (2.0, 0.333, 0.667)
-    """
-
-    n_events: int = 0
-    n_negative: int = 0
-    total: float = 0.0
-    scaled_squares: float = 0.0
-    exponent: int = -5000
-
-    def add(self, weights: npt.NDArray[np.float64]) -> None:
-        """Add the weights of a chunk."""
-        self.n_events += len(weights)
-        self.n_negative += int(np.count_nonzero(weights < 0))
-        # The squares are kept in units of a power of two, so that none is too large or too small for a number.
-        largest = float(np.abs(weights).max(initial=0.0))
-        exponent = math.frexp(largest)[1]
-        if largest and exponent > self.exponent:
-            self.scaled_squares = math.ldexp(self.scaled_squares, 2 * (self.exponent - exponent))
-            self.exponent = exponent
-        scaled = np.ldexp(weights, -self.exponent)
-        self.scaled_squares += float(scaled @ scaled)
-        with np.errstate(over="ignore"):  # a sum beyond all numbers is infinite, and shown as such
-            self.total += float(weights.sum())
-
-    def merge(self, other: WeightSums) -> None:
-        """Add the sums over other events."""
-        exponent = max(self.exponent, other.exponent)
-        self.scaled_squares = sum(
-            math.ldexp(one.scaled_squares, 2 * (one.exponent - exponent)) for one in (self, other)
-        )
-        self.exponent = exponent
-        self.n_events += other.n_events
-        self.n_negative += other.n_negative
-        self.total += other.total
-
-    @property
-    def negative_fraction(self) -> float:
-        """Fraction of events with a negative weight."""
-        return self.n_negative / max(self.n_events, 1)
-
-    @property
-    def effective_size(self) -> float:
-        r"""$(\sum w)^2 / \sum w^2$."""
-        if not math.isfinite(self.total):
-            return 0.0
-        return size_of_sums(math.ldexp(self.total, -self.exponent), self.scaled_squares)
-
-    def as_dict(self) -> dict[str, float]:
-        """Return the numbers by name."""
-        return {
-            "n_events": self.n_events,
-            "sum_of_weights": self.total,
-            "negative_fraction": self.negative_fraction,
-            "effective_size": self.effective_size,
-        }
 
 
 @dataclass(frozen=True)

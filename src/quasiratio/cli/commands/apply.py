@@ -25,6 +25,7 @@ from quasiratio.cli.options import (
     Weight,
     Weights,
     choices,
+    early_workers,
     one_place,
     require_unused,
     split_files,
@@ -86,6 +87,7 @@ def apply(
     With --output-dir a file that cannot be read is named, the others are finished, and the exit code is 1; --resume goes
     on with what was done.
     """
+    early_workers(jobs)
     load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import apply_each_file, apply_files  # noqa: PLC0415 - keeps --help fast
     from quasiratio.workflows.eft_evaluation import apply_eft_files, is_eft_model  # noqa: PLC0415

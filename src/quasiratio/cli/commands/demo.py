@@ -14,7 +14,7 @@ from quasiratio.errors import InvalidInputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from quasiratio.workflows.demo_files import DemoResult
+    from quasiratio.workflows.demo import DemoResult
 
 __all__ = ["demo"]
 

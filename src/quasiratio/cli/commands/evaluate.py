@@ -22,6 +22,7 @@ from quasiratio.cli.options import (
     Tree,
     Weight,
     choices,
+    early_workers,
     named,
     require_unused,
     split_files,
@@ -115,6 +116,7 @@ def evaluate(
         msg = f"Got {named(context, 'n_bins')} {n_bins}; expected a whole number from 1 to 10000."
         raise InvalidInputError(msg)
 
+    early_workers(jobs)
     load_plugins(split_list(plugins) or [])
     from quasiratio.workflows import evaluate_files  # noqa: PLC0415 - keeps --help fast
     from quasiratio.workflows.eft_evaluation import evaluate_eft_files, is_eft_model  # noqa: PLC0415
@@ -232,6 +234,8 @@ def _print(printer: Printer, result: Evaluation) -> None:
     printer.line(
         f"Risk against no reweighting: {difference.value:+.5f} +- {difference.error:.5f} (negative is better)"
     )
+    if result.limits:
+        printer.line(result.limits)
     for role, share in zip(("reference", "target"), result.seen, strict=True):
         line = seen_line(share, f"{role} events")
         if line is not None:

@@ -40,5 +40,8 @@ def export(
     features = list(estimator.fingerprint_.ranges)
     printer = Printer(as_json=as_json, quiet=quiet)
     kind = content.estimator.kind
-    printer.result({"output": str(path), "features": features, "kind": kind, "n_bytes": path.stat().st_size})
-    printer.line(f"Written: {path}, {path.stat().st_size} bytes, a {kind} of {', '.join(features)}")
+    parameters = list(getattr(getattr(estimator, "basis", None), "parameters", ()))
+    values = {"output": str(path), "features": features, "kind": kind, "n_bytes": path.stat().st_size}
+    printer.result(values | ({"parameters": parameters} if parameters else {}))
+    beside = f", at theta = ({', '.join(parameters)})" if parameters else ""
+    printer.line(f"Written: {path}, {path.stat().st_size} bytes, a {kind} of {', '.join(features)}{beside}")

@@ -17,6 +17,7 @@ from quasiratio.cli.options import (
     TargetWeight,
     Tree,
     Weight,
+    early_workers,
     split_files,
     split_list,
 )
@@ -54,6 +55,7 @@ def inspect(
 
     Files are .root (file.root:tree), .parquet or .npz, here or at addresses such as https://; @files.txt is a list of them.
     """
+    early_workers(jobs)
     from quasiratio.workflows import inspect_files  # noqa: PLC0415 - keeps --help fast
 
     printer = Printer(as_json=as_json)
@@ -81,6 +83,10 @@ def _print(printer: Printer, result: Inspection, names: Sequence[Feature]) -> No
     given = {role: sample for role, sample in both.items() if sample is not None}
     headings = ["", *(given if result.target is not None else ["sample"])]
     printer.table("", headings, _sample_rows(list(given.values())))
+    if result.share_compared < 1:
+        printer.line(
+            f"Note: repeated events are estimated from {percent(result.share_compared)} of the different events."
+        )
     printer.line("")
     if result.recommendation is None:
         rows = [[name, *_range(bounds)] for name, bounds in result.reference.ranges.items()]

@@ -22,6 +22,7 @@ from quasiratio.cli.options import (
     Selection,
     Tree,
     choices,
+    early_workers,
     named,
     one_place,
     split_files,
@@ -114,6 +115,7 @@ def positive(
         )
         raise InvalidInputError(msg)
 
+    early_workers(jobs)
     from quasiratio.estimators import PositiveReweighter  # noqa: PLC0415 - keeps --help fast
     from quasiratio.workflows import positive_each_file, positive_files  # noqa: PLC0415
 

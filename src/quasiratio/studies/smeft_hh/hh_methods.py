@@ -1,7 +1,8 @@
 """The methods of the study: those that all studies have, and some that get the momenta as objects.
 
-With objects, azimuths are measured from the hardest muon: a turn of the event about the beam changes no density. Neither
-the mass of the pair nor its transverse momentum is among the coordinates, nor are masses of pairs of muons.
+With objects, azimuths are measured from the hardest muon: a turn of the event about the beam changes no density. Masses and
+distances of pairs of objects are coordinates as well; the mass of the four muons together and their transverse momentum,
+on which the ratio is judged, are not.
 """
 
 from __future__ import annotations
@@ -27,4 +28,5 @@ HH_FIGURE_LABELS = FIGURE_LABELS | _OBJECT_LABELS
 OBJECT_PARAMETERS: dict[str, Any] = {
     "objects": {name: list(columns) for name, columns in OBJECTS.items()},
     "symmetry": ["azimuth"],
+    "invariants": True,
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from quasiratio.metrics import validation_loss_area
 from quasiratio.studies.engine.study import Row, Settings, Task
@@ -20,7 +21,11 @@ from quasiratio.studies.weight_variance.fast_passes.mixture_problem import (
     mixture_ratio,
     signs_to_coefficients,
 )
-from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, initial_parameters
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import (
+    StackedPass,
+    initial_parameters,
+    with_ones,
+)
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, point_generator
 from quasiratio.studies.weight_variance.fast_passes.stack_training import StackSchedule, Stopped, train_stack
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS, SubRatioProblem
@@ -51,7 +56,8 @@ def projected_seconds(settings: Settings, tasks: Sequence[Task]) -> float:
         n_points = sum(len(task.rows) for task in of_model)
         arguments = dict(of_model[0].arguments)
         arguments |= {"n_training": min(_SMALL, arguments["n_training"]), "n_test": 1000}
-        one, more = (_seconds(arguments | {"max_epochs": n}) for n in (1, 1 + _MEASURED_EPOCHS))
+        # The first run draws the events and loads what is loaded once.
+        _, one, more = (_seconds(arguments | {"max_epochs": n}) for n in (1, 1, 1 + _MEASURED_EPOCHS))
         per_epoch = max(0.0, more - one) / _MEASURED_EPOCHS / len(of_model[0].rows)
         expected = min(EXPECTED_EPOCHS[model], of_model[0].arguments["max_epochs"])
         total += per_epoch * expected * n_points
@@ -95,9 +101,12 @@ def compute(arguments: dict[str, Any]) -> Iterator[Row]:
     )
     train = {"mlp": _classifiers, "rosmm_r": _mixtures}[model]
     start = time.perf_counter()
-    for point, facts in train(events, points, seed, schedule, arguments["batch_size"]):
-        facts |= {"sigma_w": point.sigma_w, "eta": point.eta, "seed": seed, "model": model}
-        yield Row(row_key(seed, point, model), facts | {"seconds_since_start": time.perf_counter() - start})
+    # With several threads OpenBLAS adds in another order, and the same seed would be another run with fewer jobs.
+    with threadpool_limits(1, user_api="blas"):
+        for point, facts in train(events, points, seed, schedule, arguments["batch_size"]):
+            facts |= {"sigma_w": point.sigma_w, "eta": point.eta, "seed": seed, "model": model}
+            facts |= {"seconds_since_start": time.perf_counter() - start}
+            yield Row(row_key(seed, point, model), facts)
 
 
 def _classifiers(
@@ -184,7 +193,7 @@ def _area(curve: Sequence[float]) -> float | None:
 def _classifier_entropy(events: SharedEvents, stopped: Stopped) -> float:
     passes = StackedPass()
     outputs = [
-        passes.outputs(stopped.parameters, events.test_reference[chunk])[0].double()
+        passes.outputs(stopped.parameters, with_ones(events.test_reference[chunk]))[0].double()
         for chunk in validation_chunks(len(events.test_reference), 1)
     ]
     return events.relative_entropy(torch.cat(outputs).exp().numpy())
@@ -195,9 +204,9 @@ def _mixture_entropy(
 ) -> float:
     passes = StackedPass()
     ratios = [
-        mixture_ratio(passes.outputs(networks, events.test_reference[chunk]).double(), coefficients.double())[
-            0
-        ]
+        mixture_ratio(
+            passes.outputs(networks, with_ones(events.test_reference[chunk])).double(), coefficients.double()
+        )[0]
         for chunk in validation_chunks(len(events.test_reference), len(PAIRS))
     ]
     return events.relative_entropy(torch.cat(ratios).numpy())

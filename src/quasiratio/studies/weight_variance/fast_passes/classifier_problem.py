@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, with_ones
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, cyclic, weights_by_code
 
 __all__ = ["ClassifierProblem", "SharedBatches", "validation_chunks"]
 
-_CACHED_ROWS = 2**13
+_CACHED_ROWS, _LEAST_ROWS = 2**13, 512
 
 
 class SharedBatches:
@@ -25,13 +25,13 @@ class SharedBatches:
     def begin_epoch(self, epoch: int) -> None:
         """Lay out the events of an epoch."""
         stretches = cyclic(epoch * self.n_epoch, self.n_epoch, len(self.events.labels))
-        self.inputs = torch.cat([self.events.inputs[one] for one in stretches])
+        self.inputs = with_ones(torch.cat([self.events.inputs[one] for one in stretches]))
         self.labels = torch.cat([self.events.labels[one] for one in stretches])
         negative = torch.cat([self.events.negative[:, one] for one in stretches], dim=1)
         self.weights = weights_by_code(self.events.weights, self.labels, negative)
 
     def batch(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return inputs, labels and weights of a step."""
+        """Return inputs with ones, labels and weights of a step."""
         chosen = slice(step * self.batch_size, (step + 1) * self.batch_size)
         return self.inputs[chosen], self.labels[chosen], self.weights[:, chosen]
 
@@ -43,7 +43,7 @@ def validation_chunks(n_events: int, n_networks: int) -> list[slice]:
         >>> len(validation_chunks(4096, 8))
         4
     """
-    size = max(256, _CACHED_ROWS // n_networks)
+    size = max(_LEAST_ROWS, _CACHED_ROWS // n_networks)
     return [slice(start, start + size) for start in range(0, n_events, size)]
 
 
@@ -61,6 +61,7 @@ class ClassifierProblem:
         self, training: SignedEvents, validation: SignedEvents, *, batch_size: int, steps_per_epoch: int
     ) -> None:
         self.training, self.validation = training, validation
+        self.validation_inputs = with_ones(validation.inputs)
         self.validation_weights = validation.weights_of(slice(None))
         self.batches = SharedBatches(training, batch_size, steps_per_epoch)
         self.passes = StackedPass()
@@ -81,7 +82,7 @@ class ClassifierProblem:
         events = self.validation
         total = torch.zeros(len(events.weights), dtype=torch.float64)
         for chunk in validation_chunks(len(events.labels), len(parameters[0])):
-            outputs = self.passes.outputs(parameters, events.inputs[chunk])
+            outputs = self.passes.outputs(parameters, self.validation_inputs[chunk])
             losses = softplus(outputs) - events.labels[chunk] * outputs
             total += (losses * self.validation_weights[:, chunk]).sum(dim=1, dtype=torch.float64)
         return total / len(events.labels)

@@ -19,7 +19,7 @@ from torch import Tensor
 from quasiratio.losses import Pare
 from quasiratio.ratios.signed_mixture import recombine
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import SharedBatches, validation_chunks
-from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, with_ones
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents
 from quasiratio.studies.weight_variance.fast_passes.sub_ratio_problem import PAIRS
 
@@ -59,6 +59,7 @@ class MixtureProblem:
         self, training: SignedEvents, validation: SignedEvents, *, batch_size: int, steps_per_epoch: int
     ) -> None:
         self.training, self.validation = training, validation
+        self.validation_inputs = with_ones(validation.inputs)
         self.validation_weights = validation.weights_of(slice(None))
         self.batches = SharedBatches(training, batch_size, steps_per_epoch)
         self.passes = StackedPass()
@@ -88,7 +89,7 @@ class MixtureProblem:
         total = torch.zeros(len(events.weights), dtype=torch.float64)
         squares = torch.zeros_like(total)
         for chunk in validation_chunks(len(events.labels), len(parameters[0])):
-            outputs = self.passes.outputs(parameters[:-1], events.inputs[chunk])
+            outputs = self.passes.outputs(parameters[:-1], self.validation_inputs[chunk])
             u, labels = _Mixture.of(outputs, parameters[-1]).u, events.labels[chunk]
             losses = u * (u * (1.0 - (1.0 - _EPS_SQUARED) * labels) - 2.0 * labels)
             weighted = losses * self.validation_weights[:, chunk]
@@ -109,41 +110,42 @@ class _Mixture(NamedTuple):
 
     Attributes:
         inverse: One over the sub-ratios, `(k, 2, 2, n)`.
-        weighted: The same times the coefficient of their reference part.
-        f: `(k, 2, n)`.
+        parts: Their sums with the coefficients of the reference parts, the A of the module, `(k, 2, n)`.
+        denominator: M, `(k, n)`.
         u: `(k, n)`.
-        parts: Sums of `weighted`, the A of the module, `(k, 2, n)`.
-        c1: Coefficients of the target parts, `(k, 2, 1)`.
+        c0: Coefficients of the reference parts, `(k, 2)`.
+        c1: Coefficients of the target parts, `(k, 2)`.
     """
 
     inverse: Tensor
-    weighted: Tensor
     parts: Tensor
-    f: Tensor
+    denominator: Tensor
     u: Tensor
+    c0: Tensor
     c1: Tensor
 
     @classmethod
     def of(cls, outputs: Tensor, coefficients: Tensor) -> _Mixture:
         """Recombine the sub-log-ratios `(4 k, n)` with the coefficients `(k, 2)`."""
-        both = torch.stack([coefficients, 1.0 - coefficients], dim=1)
-        c0, c1 = both[:, :, 0, None, None], both[:, :, 1, None]
+        c0, c1 = torch.stack([coefficients, 1.0 - coefficients], dim=2).unbind(1)
         inverse = torch.neg(outputs).exp_().view(len(coefficients), 2, 2, -1)
-        weighted = inverse * c0
-        parts = weighted[:, 0] + weighted[:, 1]
-        others = parts.flip(1)
-        denominator = parts[:, 0] * parts[:, 1] + _EPS_SQUARED * (others * c1).sum(dim=1)
-        f = others / denominator[:, None]
-        return cls(inverse, weighted, parts, f, (f * c1).sum(dim=1), c1)
+        parts = torch.lerp(inverse[:, 1], inverse[:, 0], c0[:, :1, None])
+        numerator = torch.lerp(parts[:, 0], parts[:, 1], c1[:, :1])
+        denominator = torch.addcmul(_EPS_SQUARED * numerator, parts[:, 0], parts[:, 1])
+        return cls(inverse, parts, denominator, numerator / denominator, c0, c1)
 
     def gradients(self, slopes: Tensor) -> tuple[Tensor, Tensor]:
         """Return those of the outputs `(4 k, n)` and of the coefficients `(k, 2)`, for the slopes in u."""
-        of_parts = self.f.square() * self.c1 * slopes[:, None]  # minus the slopes in A
-        of_outputs = (self.weighted * of_parts[:, None]).flatten(0, 2)
-        of_c0 = ((self.inverse[:, 1] - self.inverse[:, 0]) * of_parts).sum(dim=(1, 2))
+        f = self.parts.flip(1).div_(self.denominator[:, None])
         # At a fixed A, u changes with c1 by (A_- - A_+) A_+ A_- / M^2.
-        of_c1 = ((self.parts[:, 1] - self.parts[:, 0]) * self.f[:, 0] * self.f[:, 1] * slopes).sum(dim=1)
-        return of_outputs, torch.stack([of_c0, of_c1], dim=1)
+        of_c1 = (self.parts[:, 1] - self.parts[:, 0]).mul_(f[:, 0]).mul_(f[:, 1]).mul_(slopes).sum(dim=1)
+        # But for c1 minus the slopes in A.
+        of_parts = f.square_().mul_(slopes[:, None])
+        of_outputs = self.inverse * of_parts[:, None]
+        by_pair = of_outputs.sum(dim=3)
+        of_c0 = ((by_pair[:, 1] - by_pair[:, 0]) * self.c1).sum(dim=1)
+        of_outputs *= (self.c0[:, :, None] * self.c1[:, None])[..., None]
+        return of_outputs.flatten(0, 2), torch.stack([of_c0, of_c1], dim=1)
 
 
 def signs_to_coefficients(events: SignedEvents) -> Tensor:

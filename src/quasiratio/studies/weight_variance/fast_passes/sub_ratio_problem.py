@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from quasiratio.studies.weight_variance.fast_passes.classifier_problem import validation_chunks
-from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass
+from quasiratio.studies.weight_variance.fast_passes.perceptron_pass import StackedPass, with_ones
 from quasiratio.studies.weight_variance.fast_passes.signed_events import SignedEvents, cyclic
 
 __all__ = ["PAIRS", "SubRatioProblem"]
@@ -35,7 +35,7 @@ class SubRatioProblem:
     def __init__(
         self, training: SignedEvents, validation: SignedEvents, *, batch_size: int, steps_per_epoch: int
     ) -> None:
-        self.inputs, self.half, self.n_steps = training.inputs, batch_size // 2, steps_per_epoch
+        self.inputs, self.half, self.n_steps = with_ones(training.inputs), batch_size // 2, steps_per_epoch
         self.parts = _parts_of_networks(training)
         self.batches = torch.empty(0)
         self.labels = torch.tensor([0.0, 1.0]).repeat_interleave(self.half)
@@ -45,7 +45,7 @@ class SubRatioProblem:
     def begin_epoch(self, epoch: int) -> None:
         """Gather the events of an epoch; every part goes on where it ended."""
         n_part = self.half * self.n_steps
-        shape = (len(self.parts), self.n_steps, 2, self.half, self.inputs.shape[1])
+        shape = (self.n_steps, len(self.parts), 2, self.half, self.inputs.shape[1])
         if self.batches.shape != shape:
             self.batches = torch.empty(shape)
         for network, pair in enumerate(self.parts):
@@ -53,11 +53,11 @@ class SubRatioProblem:
                 stretches = cyclic(epoch * n_part, n_part, len(events))
                 chosen = torch.cat([events[one] for one in stretches])
                 gathered = self.inputs.index_select(0, chosen)
-                self.batches[network, :, side] = gathered.view(self.n_steps, self.half, -1)
+                self.batches[:, network, side] = gathered.view(self.n_steps, self.half, -1)
 
     def gradients(self, parameters: list[Tensor], step: int) -> list[Tensor]:
         """Return the gradients of one batch."""
-        inputs = self.batches[:, step].flatten(1, 2)
+        inputs = self.batches[step].flatten(1, 2)
         outputs = self.passes.outputs(parameters, inputs)
         slopes = (outputs.sigmoid_() - self.labels).mul_(1.0 / len(self.labels))
         return self.passes.gradients(parameters, slopes)
@@ -85,13 +85,14 @@ class _PairedValidation:
         self.order = sizes.argsort(descending=True, stable=True)
         self.sizes = sizes[self.order]
         shape = (len(networks), int(sizes.max()))
-        self.inputs = torch.zeros(*shape, events.inputs.shape[1])
+        inputs = with_ones(events.inputs)
+        self.inputs = torch.zeros(*shape, inputs.shape[1])
         self.labels, self.weights = (torch.zeros(shape) for _ in range(2))
         for row, network in enumerate(self.order.tolist()):
             start = 0
             for side, part in enumerate(networks[network]):
                 chosen = slice(start, start + len(part))
-                self.inputs[row, chosen] = events.inputs.index_select(0, part)
+                self.inputs[row, chosen] = inputs.index_select(0, part)
                 self.labels[row, chosen] = side
                 self.weights[row, chosen] = 0.5 / len(part)
                 start += len(part)
