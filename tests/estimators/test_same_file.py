@@ -125,10 +125,12 @@ def test_a_model_that_is_replaced_meanwhile_keeps_its_own_notes(tmp_path: Path) 
     writer.start()
     seen = set()
     try:
-        for _ in range(60):
+        for n_loaded in range(1000):  # until both were met: which of two threads runs when is not ours to say
             loaded = load_ratio_model(path)
             assert loaded.notes.selection == str(loaded.estimator.seed_)
             seen.add(loaded.notes.selection)
+            if n_loaded >= 60 and seen == seeds:
+                break
     finally:
         done.set()
         writer.join()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.in_ranks import in_ranks
+from tests.in_ranks import free_port, in_ranks
 from torch import Tensor
 
 from quasiratio.errors import InvalidInputError, LostRankError
@@ -225,3 +227,36 @@ def test_a_killed_rank_stops_the_others_and_the_training_goes_on(tmp_path: Path)
     resumed = in_ranks(resumed_in_ranks, str(tmp_path / "killed"), 0)
     for ours, theirs in zip(resumed[1], whole[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+LEAVES = """
+import os, pathlib, torch
+from quasiratio.training import joined_ranks
+
+with joined_ranks() as ranks:
+    parameter = torch.nn.Parameter(ranks.sum(torch.ones(2)))
+    (parameter.sum()).backward()
+    torch.optim.AdamW([parameter]).step()
+    ranks.same(ranks.rank)
+threads = {task.joinpath("comm").read_text().strip() for task in pathlib.Path("/proc/self/task").iterdir()}
+assert not any("gloo" in name for name in threads), threads
+print("left", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_ranks_that_leave_leave_no_thread_behind() -> None:
+    """A thread of the group that outlives the interpreter aborts the process, and torchrun then ends all others."""
+    facts = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    facts |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", LEAVES],
+            env={**facts, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    assert [rank.communicate(timeout=300)[0] for rank in ranks] == ["left\n", "left\n"]
+    assert [rank.returncode for rank in ranks] == [0, 0]

@@ -228,6 +228,10 @@ def joined_ranks() -> Iterator[Ranks]:
     if not is_launched or not dist.is_available() or dist.is_initialized():
         yield Ranks.present()
         return
+    # PyTorch's compiler keeps the group that it finds when it is loaded, as an optimizer does at its first step. A group that
+    # is kept is never taken down: its threads outlive the interpreter and abort the process at its end. So load it before.
+    import torch._dynamo  # noqa: PLC0415 - takes a second, and only where there are several processes
+
     has_cuda = torch.cuda.is_available()
     if has_cuda:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
