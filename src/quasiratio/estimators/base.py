@@ -18,6 +18,7 @@ from quasiratio.errors import (
     QuasiratioWarning,
     UntrustworthyFitWarning,
 )
+from quasiratio.estimators.checked_ratio import TERMS
 from quasiratio.estimators.densities import (
     AssumedDensity,
     AssumedDensityDocument,
@@ -28,7 +29,7 @@ from quasiratio.estimators.densities import (
     scored_ratio,
 )
 from quasiratio.estimators.fingerprint import data_fingerprint
-from quasiratio.estimators.fit_check import TERMS, FitCheck, FitCheckDocument, check_ratio
+from quasiratio.estimators.fit_check import FitCheck, FitCheckDocument, check_ratio
 from quasiratio.estimators.fitting import usable_device, with_own_threads
 from quasiratio.estimators.hyperparameters import (
     FittedNetworkDocument,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from quasiratio.errors import InvalidInputError
-from quasiratio.estimators.fit_check import CheckedRatio
+from quasiratio.estimators.checked_ratio import CheckedRatio
 from quasiratio.estimators.learned_signs import LearnedSigns
 from quasiratio.model_files.document import Document, Text
 from quasiratio.ratios import SignFloors

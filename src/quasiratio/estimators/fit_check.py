@@ -1,45 +1,36 @@
 r"""A fit that checks itself, on events that took no part in training, choosing or helping.
 
-A ratio can be useless in two ways that no training loss shows: one event carries the reweighted sample, because the
-ratio has a pole there, or the ratio is worse than none, because it was learned from fluctuations. Both are seen on
-events that were kept aside: the largest share of one event in $\sum |w r|$, and the risk $J(r) - J(1)$ with its error.
-
-The same is asked wherever ratios are compared by their risk $J(r) = E_0[r^2]/2 - E_1[r]$: where one event carries one of its
-terms, it decides about the ratio alone, and the ratio is out (`CheckedRatio.decisive_event`).
+A ratio can be useless in three ways that no training loss shows: one event carries the reweighted sample, because the ratio
+has a pole there; it is worse than none, because it was learned from fluctuations; or it is hardly more than none. All three are
+seen on events that were kept aside: the largest share of one event in $\sum |w r|$, the risk $J(r) - J(1)$ with its error, and
+how much of the distance of the samples along the ratio is removed (`CheckedRatio`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from quasiratio.metrics import RatioRisk, ratio_risk, ratio_risk_difference
+from quasiratio.estimators.checked_ratio import (
+    TERMS,
+    CheckedRatio,
+    RemovedShare,
+    Term,
+)
+from quasiratio.metrics import RatioRisk
 from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 from quasiratio.sample import effective_size
 
-__all__ = [
-    "TERMS",
-    "CheckedRatio",
-    "DecisiveEvent",
-    "FitCheck",
-    "FitCheckDocument",
-    "RiskDocument",
-    "check_ratio",
-    "one_event_decides",
-]
+__all__ = ["FitCheck", "FitCheckDocument", "RiskDocument", "Status", "check_ratio", "instability"]
 
 FloatArray = npt.NDArray[np.float64]
 Status = Literal["good", "failed", "unknown"]
-Term = Literal["the reweighted reference", "the quadratic term of the risk", "the target term of the risk"]
-TERMS: tuple[Term, ...] = get_args(Term)
-"""Sums that one event must not carry, where ratios are compared."""
 
-_LARGE_SHARE, _NATURAL_FACTOR = 0.05, 5.0
 _WORSE_ERRORS = 2.0
 _LARGE_ERROR = 5.0
 """Of the risk, which is -1/2 without reweighting: above it a few events decide."""
@@ -48,115 +39,11 @@ _FEW_EVENTS = 100.0
 """Effective size of those that check below which a check says how little it sees, and passes only what it sees to be better."""
 _N_WORST = 5
 _EARLY_PEAK = 0.6
+_NOT_MEASURED = RemovedShare(float("nan"), float("nan"))
 _REAL_POLES = (
     "The reference density changes its sign, and the exact ratio has poles there: no weights made of it have a finite "
     "variance. Ratios hold away from them; to reweight, take a reference of positive density."
 )
-
-
-@dataclass(frozen=True)
-class DecisiveEvent:
-    """An event that carries so much of a sum that it decides alone.
-
-    Attributes:
-        term: The sum.
-        number: Number of the event.
-        share: Its share.
-        ratio: Its ratio.
-        numbered_in: What the number counts, where not the events given to `fit`.
-    """
-
-    term: Term
-    number: int
-    share: float
-    ratio: float
-    numbered_in: str = ""
-
-    def __str__(self) -> str:
-        if not np.isfinite(self.ratio):
-            return f"The ratio is not finite at event {self.number}{self.numbered_in}."
-        return (
-            f"One event, number {self.number}{self.numbered_in}, carries {self.share:.0%} of {self.term} (its ratio is "
-            f"{self.ratio:.3g})."
-        )
-
-
-@dataclass(frozen=True)
-class CheckedRatio:
-    """A ratio at the events of both classes that check it.
-
-    Args:
-        reference: The ratio at the reference events.
-        target: The ratio at the target events.
-        reference_weights: Signed weights of the reference events.
-        target_weights: Signed weights of the target events.
-        judge_weights: Weights of the reference events for the risk, positive unless its density is negative.
-        reference_numbers: Numbers of the reference events.
-        target_numbers: Numbers of the target events.
-        numbered_in: What the numbers count, where not the events given to `fit`.
-    """
-
-    reference: FloatArray
-    target: FloatArray
-    reference_weights: FloatArray
-    target_weights: FloatArray
-    judge_weights: FloatArray
-    reference_numbers: npt.NDArray[np.int64]
-    target_numbers: npt.NDArray[np.int64]
-    numbered_in: str = ""
-
-    @property
-    def risk(self) -> RatioRisk:
-        """The risk of the ratio; lower is better."""
-        return ratio_risk(
-            self.reference,
-            self.reference_weights,
-            self.target,
-            self.target_weights,
-            judge_weights=self.judge_weights,
-        )
-
-    @property
-    def shares(self) -> FloatArray:
-        r"""Share of each reference event in $\sum |w r|$; one where the ratio is not finite."""
-        return _shares(self.reference_weights * self.reference)
-
-    def decisive_event(self, terms: Sequence[Term] = TERMS) -> DecisiveEvent | None:
-        r"""Return the event that decides alone, if one does.
-
-        It has more than 5% of the reweighted reference $\sum |w r|$, of the quadratic term $\sum |w| a_0 r^2$ of the risk, or
-        of its target term $\sum |w r|$ over the target, and a ratio of more than five times the typical one: an event whose
-        weight is large is not the ratio's fault, nor is the tail of an exact ratio in a small sample.
-
-        Args:
-            terms: Which of the three to ask.
-        """
-        at_reference = (self.reference, self.reference_numbers)
-        for term in terms:
-            (ratio, numbers), weights, power = {
-                "the reweighted reference": (at_reference, self.reference_weights, 1),
-                "the quadratic term of the risk": (at_reference, self.judge_weights, 2),
-                "the target term of the risk": ((self.target, self.target_numbers), self.target_weights, 1),
-            }[term]
-            with np.errstate(over="ignore", invalid="ignore"):
-                shares = _shares(weights * ratio**power)
-            if one_event_decides(shares, _shares(weights), power=power):
-                found = int(np.argmax(shares))
-                return DecisiveEvent(
-                    term, int(numbers[found]), float(shares[found]), float(ratio[found]), self.numbered_in
-                )
-        return None
-
-    @property
-    def risk_difference(self) -> RatioRisk:
-        """The risk of the ratio minus that of no reweighting; negative is better."""
-        return ratio_risk_difference(
-            (self.reference, self.target),
-            (np.ones(len(self.reference)), np.ones(len(self.target))),
-            weights_reference=self.reference_weights,
-            weights_target=self.target_weights,
-            judge_weights=self.judge_weights,
-        )
 
 
 class RiskDocument(Document):
@@ -185,6 +72,7 @@ class FitCheckDocument(Document):
     worst_events: list[int] = Field(max_length=100)
     risk_difference: RiskDocument
     reach: Annotated[list[Measured], Field(min_length=2, max_length=2)]
+    removed: Annotated[list[Measured], Field(min_length=2, max_length=2)] | None = None
     near_cap: Measured
     peak_fraction: Measured
     helped: Text
@@ -205,6 +93,8 @@ class FitCheck:
             `Reweighter` counts in the samples that it was given, whatever the fold.
         risk_difference: Risk of the ratio minus that of no reweighting, $J(r) - J(1)$; negative is better.
         reach: Smallest and largest ratio.
+        removed: Share of the distance of the samples along the ratio that the reweighting removes, and its error: one for the exact
+            ratio, zero for none (`CheckedRatio.removed`).
         near_cap: Share of the reference's $|w|$ where the estimated sign asymmetry is at its floor.
         peak_fraction: Share of the training after which its best state was reached.
         helped: What was done because a first fit had failed; empty if nothing was.
@@ -218,6 +108,7 @@ class FitCheck:
     worst_events: tuple[int, ...]
     risk_difference: RatioRisk
     reach: tuple[float, float]
+    removed: RemovedShare = _NOT_MEASURED
     near_cap: float = 0.0
     peak_fraction: float = 1.0
     helped: str = ""
@@ -249,6 +140,7 @@ class FitCheck:
             worst_events=list(self.worst_events),
             risk_difference=RiskDocument.of(self.risk_difference),
             reach=[as_measured(value) for value in self.reach],
+            removed=[as_measured(value) for value in self.removed],
             near_cap=as_measured(self.near_cap),
             peak_fraction=as_measured(self.peak_fraction),
             helped=self.helped,
@@ -263,6 +155,7 @@ class FitCheck:
             reasons = ("it was made before fits were checked.",)
             return cls("unknown", 0, nan, nan, (), RatioRisk(nan, nan), (nan, nan), reasons=reasons)
         low, high = (from_measured(value) for value in document.reach)
+        removed = document.removed
         return cls(
             document.status,
             document.n_events,
@@ -271,33 +164,12 @@ class FitCheck:
             tuple(document.worst_events),
             document.risk_difference.restored(),
             (low, high),
+            _NOT_MEASURED if removed is None else RemovedShare(*map(from_measured, removed)),
             from_measured(document.near_cap),
             from_measured(document.peak_fraction),
             document.helped,
             tuple(document.reasons),
         )
-
-
-def one_event_decides(shares: FloatArray, natural_shares: FloatArray, *, power: int = 1) -> bool:
-    """Whether the largest of `shares` is above 5%, and above five times what the weights alone have.
-
-    Args:
-        shares: Shares in a sum of weights times ratios.
-        natural_shares: Those in the sum of weights.
-        power: Of the ratio in the sum; five times as large a ratio counts five times, or 25 times where it is squared.
-
-    Example:
-        >>> one_event_decides(np.array([0.2, 0.8]), np.array([0.5, 0.5])), one_event_decides(np.full(2, 0.5), np.ones(2))
-        (False, False)
-    """
-    return bool(shares.max() > max(_LARGE_SHARE, _NATURAL_FACTOR**power * natural_shares.max()))
-
-
-def _shares(terms: FloatArray) -> FloatArray:
-    """Return the share of each absolute value in their sum; one where it is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        shares = np.abs(terms) / np.abs(terms).sum()
-    return np.where(np.isfinite(terms), np.nan_to_num(shares), 1.0)
 
 
 def check_ratio(
@@ -329,44 +201,50 @@ def check_ratio(
             f"{n_events} events of both classes were kept aside, too few; give more, or validation events."
         )
         nan = float("nan")
-        facts = (nan, nan, (), RatioRisk(nan, nan), _reach(checked.reference))
+        facts = (nan, nan, (), RatioRisk(nan, nan), _reach(checked.reference), _NOT_MEASURED)
         return FitCheck("unknown", n_events, *facts, near_cap, peak_fraction, helped, (reason,))
-    reasons = []
     shares = checked.shares
     worst = np.argsort(-shares)[:_N_WORST]
     finite = all(bool(np.isfinite(ratio).all()) for ratio in (new_weights, checked.target))
+    has_poles = bool(np.any(checked.judge_weights < 0))
     with np.errstate(over="ignore", invalid="ignore"):
         difference = checked.risk_difference if finite else RatioRisk(float("inf"), float("nan"))
-        kept = effective_size(new_weights) / effective_size(checked.reference_weights) if finite else 0.0
-    has_poles = bool(np.any(checked.judge_weights < 0))
-    decisive = checked.decisive_event(TERMS[:1] if has_poles else terms)
-    if decisive is not None:
-        reasons.append(str(decisive))
-    elif difference.error > _LARGE_ERROR:
-        reasons.append(
-            f"A few events with ratios up to {np.abs(checked.reference).max():.3g} decide: the risk is known to "
-            f"± {difference.error:.2g} only."
-        )
-    if difference.value > _WORSE_ERRORS * difference.error:
-        reasons.append("By its risk the ratio is worse than none.")
-    status: Status = "failed" if reasons else "good"
-    bribe = None if has_poles or decisive is not None else checked.decisive_event(TERMS[2:])
-    if bribe is not None:
-        reasons.append(f"{bribe} What the risk says is its doing.")
-    if has_poles:
-        reasons.append(_REAL_POLES)
-    elif status == "failed":
+        left = effective_size(new_weights) if finite else 0.0
+        removed = checked.removed if finite and not has_poles else _NOT_MEASURED
+    reasons = instability(checked, terms)
+    is_unstable = bool(reasons)
+    if is_unstable and not has_poles:
         reasons.append(
             "Give more events or fewer features, fit an ensemble, or state what you know of the densities' signs."
         )
     worth = min(effective_size(checked.reference_weights), effective_size(checked.target_weights))
+    if removed.is_flat and worth >= _FEW_EVENTS:
+        reasons.append(
+            f"It removes {removed.value:.0%} ± {removed.error:.0%} of the distance of the samples along the ratio: hardly more "
+            "than no reweighting. Train for longer or with less weight decay."
+        )
+    if not is_unstable and not has_poles and checked.expected_size < 1.0:
+        reasons.append(
+            f"The samples overlap too little to reweight one to the other: by the ratio at the target, {len(checked.reference)} "
+            f"reference events are worth {checked.expected_size:.1g} of its events."
+        )
+    status: Status = "failed" if reasons else "good"
+    if not is_unstable and checked.carries_much:
+        reasons.append(
+            f"One event carries {shares.max():.0%} of the reweighted reference, and not by mistake: the ratio is steep, and the "
+            "target has many events where the reference has few. What is reweighted with it fluctuates accordingly."
+        )
+    bribe = None if has_poles or is_unstable else checked.decisive_event(TERMS[2:])
+    if bribe is not None:
+        reasons.append(f"{bribe} What the risk says is its doing.")
+    if has_poles:
+        reasons.append(_REAL_POLES)
     if worth < _FEW_EVENTS:
-        is_seen = difference.value < -_WORSE_ERRORS * difference.error
-        if status == "good" and not is_seen:
-            status = "unknown"
+        is_unknown = status == "good" and not _is_better(difference)
+        status = "unknown" if is_unknown else status
         reasons.append(
             f"By their weights the events kept aside are worth {worth:.0f}, with which a check sees gross failures only"
-            f"{'' if is_seen else ', and cannot tell this ratio from none'}."
+            f"{', and cannot tell this ratio from none' if is_unknown else ''}."
         )
     if peak_fraction < _EARLY_PEAK:
         reasons.append(
@@ -376,16 +254,47 @@ def check_ratio(
     return FitCheck(
         status,
         n_events,
-        float(kept),
+        left / effective_size(checked.reference_weights),
         float(shares.max()),
         tuple(int(number) for number in checked.reference_numbers[worst]),
         difference,
         _reach(checked.reference),
+        removed,
         near_cap,
         peak_fraction,
         helped,
         (*reasons, *remarks),
     )
+
+
+def instability(checked: CheckedRatio, terms: Sequence[Term] = TERMS[:1]) -> list[str]:
+    """Return why a ratio is one that fluctuations made, a sentence for each reason; none where nothing says so.
+
+    Only of such a ratio a stronger pull to no reweighting is the cure.
+
+    Args:
+        checked: The ratio and the weights at events that it was not fitted to.
+        terms: As for `check_ratio`.
+    """
+    has_poles = bool(np.any(checked.judge_weights < 0))
+    decisive = checked.decisive_event(TERMS[:1] if has_poles else terms)
+    if not np.isfinite(np.concatenate([checked.reference, checked.target])).all():
+        return [str(decisive)] if decisive is not None else ["The ratio is not finite at some target events."]
+    difference, reasons = checked.risk_difference, []
+    if decisive is not None:
+        reasons.append(str(decisive))
+    elif difference.error > _LARGE_ERROR and not (_is_better(difference) or checked.is_steep):
+        reasons.append(
+            f"A few events with ratios up to {np.abs(checked.reference).max():.3g} decide: the risk is known to "
+            f"± {difference.error:.2g} only."
+        )
+    if difference.value > _WORSE_ERRORS * difference.error:
+        reasons.append("By its risk the ratio is worse than none.")
+    return reasons
+
+
+def _is_better(difference: RatioRisk) -> bool:
+    return difference.value < -_WORSE_ERRORS * difference.error
 
 
 def _reach(ratio: FloatArray) -> tuple[float, float]:

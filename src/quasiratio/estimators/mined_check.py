@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from quasiratio.estimators.fit_check import Status, one_event_decides
+from quasiratio.estimators.checked_ratio import one_event_decides
+from quasiratio.estimators.fit_check import Status
 from quasiratio.model_files.document import Document, Measured, Text, as_measured, from_measured
 
 __all__ = ["MinedCheck", "MinedCheckDocument", "check_mined", "check_points"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import warnings
 from abc import abstractmethod
@@ -20,7 +19,7 @@ from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import NegativeDensityWarning, SupportWarning
 from quasiratio.estimators.base import FittedRatioDocument, RatioEstimator, RatioPrediction
 from quasiratio.estimators.densities import EarlierFit, FitData, checked_ratio
-from quasiratio.estimators.fit_check import check_ratio
+from quasiratio.estimators.fit_check import instability
 from quasiratio.estimators.fitting import Fit, available_device
 from quasiratio.estimators.persistent import Arrays, FittedDocument, StoredParts
 from quasiratio.estimators.stored_fit import reference_means, stored_means
@@ -252,14 +251,16 @@ class SingleModelRatio(RatioEstimator):
 
     def _helping_fits(self, fit: Fit) -> Iterator[tuple[Fit, str]]:
         """Yield what a failed fit tries, one after the other, and how to say it: stronger fits, then a small network."""
-        for settings in _stronger(fit.settings):
-            other = fit.with_settings(settings)
-            how = f"{settings.n_passes:.2g} passes and a weight decay of {settings.weight_decay:.2g}"
-            yield other, how
-        if self.hidden_layers is None:
-            small = copy.copy(other)
+        stronger = _stronger(fit.settings)
+        texts = [
+            f"{one.n_passes:.2g} passes and a weight decay of {one.weight_decay:.2g}" for one in stronger
+        ]
+        for settings, how in zip(stronger, texts, strict=True):
+            yield fit.with_settings(settings), how
+        if self.hidden_layers is None:  # a small one needs no pull that leaves nothing of the ratio
+            small = fit.with_settings(stronger[0])
             small.hidden_layers = _SMALL_NETWORK
-            yield small, f"{how} in a network of {_SMALL_NETWORK[0]} hidden units"
+            yield small, f"{texts[0]} in a network of {_SMALL_NETWORK[0]} hidden units"
 
     def _name_features(self) -> None:
         """Set the names of the features, or of the coordinates made of them, that are taken in a special way."""
@@ -365,7 +366,7 @@ def _stronger(settings: TrainingSettings) -> list[TrainingSettings]:
 
 
 def _has_failed(model: RatioModel, data: FitData) -> bool:
-    """Whether a trained model would fail its check on the validation events."""
+    """Whether validation events say that fluctuations made the ratio of a trained model."""
     ratio = model.predict(data.held_out.features).ratio
     reference = ~data.held_out.labels
     weights = data.held_out.weights[reference]
@@ -373,7 +374,7 @@ def _has_failed(model: RatioModel, data: FitData) -> bool:
     if not (np.isfinite(mean) and mean > 0):
         return True
     checked = checked_ratio(ratio / mean, data.held_out, data.densities)
-    return check_ratio(checked).status == "failed"
+    return bool(instability(checked))
 
 
 def _cap_remark(weights: FloatArray, is_near: npt.NDArray[np.bool_], floor: float) -> tuple[float, str]:
