@@ -14,6 +14,7 @@ from quasiratio.wording import percent
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
+    from quasiratio.estimators.mined_check import MinedCheck
     from quasiratio.estimators.persistent import ModelFileDocument
     from quasiratio.workflows.fitted_model import SampleNotes
 
@@ -89,12 +90,16 @@ def _sums(sample: SampleNotes) -> str:
     return "".join(known)
 
 
-def _checks(document: Any) -> list[FitCheck]:  # noqa: ANN401 - the document of any estimator
-    """Return the check of a ratio estimator, or those of the folds of a reweighter."""
+def _checks(document: Any) -> list[FitCheck | MinedCheck]:  # noqa: ANN401 - the document of any estimator
+    """Return the check of an estimator, or those of the folds of a reweighter."""
     from quasiratio.estimators.fit_check import FitCheck  # noqa: PLC0415 - keeps --help fast
+    from quasiratio.estimators.mined_check import MinedCheck, MinedCheckDocument  # noqa: PLC0415
 
-    parts = getattr(document, "ratios", [document])
-    return [FitCheck.stored(part.check) for part in parts if hasattr(part, "check")]
+    checks = [part.check for part in getattr(document, "ratios", [document]) if hasattr(part, "check")]
+    return [
+        MinedCheck.stored(check) if isinstance(check, MinedCheckDocument) else FitCheck.stored(check)
+        for check in checks
+    ]
 
 
 def _flat(value: Any, *, skipped: tuple[str, ...] = (), prefix: str = "") -> list[tuple[str, str]]:  # noqa: ANN401
