@@ -23,6 +23,9 @@ from quasiratio.io.weight_vectors import read_weight_vectors
         ("rwgt0_sm", {}),
         ("EFTrwgt183_SM", {}),
         ("w_c3_2", {"c3": 2.0}),
+        ("LHEWeight_SM", {}),
+        ("LHEWeight_cHW_0p1", {"cHW": 0.1}),
+        ("mg_reweight_3_cHW_m2", {"cHW": -2.0}),
     ],
 )
 def test_names_tell_their_points(name: str, point: dict[str, float]) -> None:
@@ -30,7 +33,9 @@ def test_names_tell_their_points(name: str, point: dict[str, float]) -> None:
     assert point_of_name(name, ["ctG", "cQe1", "cHW", "cHB", "C_H", "C_uH", "c3"]) == point
 
 
-@pytest.mark.parametrize("name", ["pt", "EFTrwgt5_ctG", "EFTrwgt5_ctG_abc", "cHW_1_2_3x", "a_1_a_2"])
+@pytest.mark.parametrize(
+    "name", ["pt", "EFTrwgt5_ctG", "EFTrwgt5_ctG_abc", "cHW_1_2_3x", "a_1_a_2", "rwgt_1", "mg_reweight_1"]
+)
 def test_names_that_tell_nothing_are_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=r"names and values|a parameter twice"):
         point_of_name(name)
@@ -70,6 +75,8 @@ def test_a_reweight_card(tmp_path: Path) -> None:
         ("launch\n set ctG 1\n set ctG 2\n", "line 3 sets 'ctG' again"),
         ("launch\n set ctG nan\n", "finite number"),
         ("# nothing\n", "without a line 'launch'"),
+        ("launch\n set ctG 1\n set CTG 2\n", "line 3 sets 'ctG' again"),
+        ("launch\n ./cards/param_card.dat\n", "line 2 takes its values from another card"),
     ],
 )
 def test_bad_cards(text: str, complaint: str, tmp_path: Path) -> None:
@@ -77,6 +84,30 @@ def test_bad_cards(text: str, complaint: str, tmp_path: Path) -> None:
     card.write_text(text)
     with pytest.raises(InvalidInputError, match=complaint):
         read_points(card)
+
+
+def test_names_in_a_card_are_the_same_in_capitals_as_madgraph_takes_them(tmp_path: Path) -> None:
+    card = tmp_path / "reweight_card.dat"
+    card.write_text("launch\n set ctG 1\nlaunch\n set CTG 2\n")
+    found = read_points(card)
+    assert found.parameters == ("ctG",)
+    np.testing.assert_array_equal(found.points, [[1], [2]])
+
+
+def test_what_has_one_value_at_all_points_is_left_out_and_said(tmp_path: Path) -> None:
+    card = tmp_path / "reweight_card.dat"
+    card.write_text("launch\n set MT 172.5\n set ctG 1\nlaunch\n set MT 172.5\n set ctG 2\n")
+    with pytest.warns(AssumedValueWarning, match=r"all have MT = 172\.5; .* holds at that value"):
+        found = read_points(card, drop_fixed=True)
+    assert found.parameters == ("ctG",)
+    np.testing.assert_array_equal(found.points, [[1], [2]])
+    assert read_points(card).parameters == ("MT", "ctG")
+    names = ["rwgt0_a_0_b_3", "rwgt1_a_1_b_3"]
+    with pytest.warns(AssumedValueWarning, match="all have b = 3"):
+        assert points_of_names(names, "rwgt*").parameters == ("a",)
+    assert points_of_names(names, "rwgt*", ["a", "b"]).parameters == ("a", "b")
+    (tmp_path / "points.yaml").write_text("- {a: 0, b: 3}\n- {a: 1, b: 3}\n")
+    assert read_points(tmp_path / "points.yaml", drop_fixed=True).parameters == ("a", "b")
 
 
 @pytest.mark.parametrize(

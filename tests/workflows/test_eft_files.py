@@ -275,6 +275,23 @@ def test_ready_coefficients_are_checked(files: Path, tmp_path: Path) -> None:
             inspect_eft_files(tmp_path / "sum.npz", **ready)
 
 
+def test_weights_are_judged_and_other_columns_are_not(files: Path, tmp_path: Path) -> None:
+    """NaN in a column that is not asked for is nobody's business; in a weight it is counted; no column serves two points."""
+    with np.load(files / "named.npz") as stored:
+        columns = dict(stored)
+    hole = np.where(np.arange(6000) == 5, np.nan, 1.0)
+    np.savez(tmp_path / "hole.npz", a_hole=hole, **columns)
+    assert len(read_eft_sample(tmp_path / "hole.npz", pattern="rwgt*")) == 6000
+    np.savez(tmp_path / "nan.npz", **{**columns, NAMES[3]: hole})
+    with pytest.raises(InvalidInputError, match=r"1 of 6000 events with a weight .* such as number 5"):
+        read_eft_sample(tmp_path / "nan.npz", pattern="rwgt*")
+    points, ready = files / "points.yaml", [f"c{k}" for k in range(5)]
+    with pytest.raises(InvalidInputError, match=f"column '{NAMES[5]}' twice"):
+        read_eft_sample(files / "named.npz", points=points, columns=[*NAMES[:6], NAMES[5]])
+    with pytest.raises(InvalidInputError, match="column 'c4' twice"):
+        read_eft_sample(files / "ready.npz", coefficients=[*ready, "c4"], parameters=["a", "b"], weight="w")
+
+
 def test_ready_coefficients_in_other_orders_and_in_one_vector(files: Path, tmp_path: Path) -> None:
     uproot = pytest.importorskip("uproot")
     events = CASE.sample(6000, np.random.default_rng(0))

@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = ["WeightPoints", "is_named_after_a_point", "point_of_name", "points_of
 FloatArray = npt.NDArray[np.float64]
 
 _VALUE = r"(?:m|-|\+)?\d+(?:[.p]\d*)?(?:[eE](?:m|-|\+)?\d+)?"
-_LEADING = re.compile(r"^(?:[A-Za-z]*rwgt|weight|wgt|w)[-_]?\d*_", re.IGNORECASE)
+_LEADING = re.compile(r"^(?:[a-z]*rwgt|[a-z_]*reweight|[a-z]*weight|wgt|w)[-_]?\d*_", re.IGNORECASE)
 _ENTRIES = {"parameters", "points", "columns", "branch", "reference"}
 
 
@@ -60,8 +60,8 @@ def point_of_name(name: str, parameters: Sequence[str] | None = None) -> dict[st
     Example:
         >>> point_of_name("EFTrwgt5_ctG_0.1_cQe1_-2"), point_of_name("cHW_0p_cHB_m1p5")
         ({'ctG': 0.1, 'cQe1': -2.0}, {'cHW': 0.0, 'cHB': -1.5})
-        >>> point_of_name("rwgt0_sm")
-        {}
+        >>> point_of_name("rwgt0_sm"), point_of_name("LHEWeight_cHW_0p1")
+        ({}, {'cHW': 0.1})
     """
     text = _LEADING.sub("", name.strip())
     if text.lower() in {"sm", ""}:
@@ -104,6 +104,8 @@ def points_of_names(
 ) -> WeightPoints:
     """Return the points of all columns whose names fit a pattern such as `EFTrwgt*`.
 
+    Parameters that have one value in all names are left out with a warning, unless `parameters` names them.
+
     Example:
         >>> found = points_of_names(["pt", "rwgt0_sm", "rwgt1_c_1p5", "rwgt2_c_m1p5"], "rwgt*")
         >>> found.parameters, found.points.tolist(), found.columns
@@ -115,11 +117,16 @@ def points_of_names(
         raise InvalidInputError(msg)
     points = [point_of_name(name, parameters) for name in chosen]
     order = tuple(parameters or dict.fromkeys(key for point in points for key in point))
-    return WeightPoints(order, _matrix(points, order, pattern), tuple(chosen))
+    found = WeightPoints(order, _matrix(points, order, pattern), tuple(chosen))
+    return found if parameters else _without_fixed(found, f"Weights of the names {pattern!r}")
 
 
-def read_points(path: str | os.PathLike[str]) -> WeightPoints:
+def read_points(path: str | os.PathLike[str], *, drop_fixed: bool = False) -> WeightPoints:
     r"""Read points from a YAML file or from a MadGraph reweight card (`.dat` or `.txt`).
+
+    Args:
+        path: The file.
+        drop_fixed: Leave out, with a warning, what a card sets to one value in all points, such as a mass.
 
     Example:
         >>> import tempfile
@@ -132,12 +139,30 @@ def read_points(path: str | os.PathLike[str]) -> WeightPoints:
     file = Path(path)
     text = short_text(file, "points", "a YAML file or a reweight card")
     if file.suffix in {".dat", ".txt"} or re.search(r"^\s*launch\b", text, re.MULTILINE):
-        return _from_card(text, str(file))
+        found = _from_card(text, str(file))
+        return _without_fixed(found, f"Points of the reweight card {str(file)!r}") if drop_fixed else found
     return _from_yaml(text, str(file))
 
 
+def _without_fixed(found: WeightPoints, whose: str) -> WeightPoints:
+    """Leave out parameters that have one value at all points: what is learned of the others holds there."""
+    fixed = (
+        np.ptp(found.points, axis=0) == 0 if len(found.points) > 1 else np.zeros(len(found.parameters), bool)
+    )
+    if not fixed.any() or fixed.all():
+        return found
+    values = dict(zip(found.parameters, found.points[0].tolist(), strict=True))
+    shown = ", ".join(f"{name} = {values[name]:g}" for name, one in zip(values, fixed, strict=True) if one)
+    msg = f"{whose} all have {shown}; what has one value at all points is left out, and what is learned holds at that value."
+    warnings.warn(AssumedValueWarning(msg), stacklevel=4)
+    kept = tuple(name for name, one in zip(values, fixed, strict=True) if not one)
+    return replace(found, parameters=kept, points=found.points[:, ~fixed])
+
+
 def _from_card(text: str, source: str) -> WeightPoints:
+    """Read a card; names of parameters are the same in capitals and small letters, as MadGraph takes them."""
     points: list[dict[str, float]] = []
+    spelling: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
         if words[:1] == ["launch"]:
@@ -146,6 +171,7 @@ def _from_card(text: str, source: str) -> WeightPoints:
             name, value = _setting(
                 words, f"Got the reweight card {source!r}, whose line {number} is {line.strip()!r}"
             )
+            name = spelling.setdefault(name.lower(), name)
             if not points:
                 msg = (
                     f"Got the reweight card {source!r}, whose line {number}, {line.strip()!r}, stands before the first 'launch' and "
@@ -156,6 +182,12 @@ def _from_card(text: str, source: str) -> WeightPoints:
                 msg = f"Got the reweight card {source!r}, whose line {number} sets {name!r} again; expected one value for each point."
                 raise InvalidInputError(msg)
             points[-1][name] = value
+        elif words and words[0].endswith(".dat"):
+            msg = (
+                f"Got the reweight card {source!r}, whose line {number} takes its values from another card, {words[0]!r}; expected "
+                "'set NAME VALUE' for every parameter of a point. Write them here, or give the points as YAML."
+            )
+            raise InvalidInputError(msg)
     if not points:
         msg = f"Got the reweight card {source!r} without a line 'launch'; expected one for each point."
         raise InvalidInputError(msg)

@@ -160,7 +160,7 @@ def read_eft_sample(
     table = open_table(files, tree=tree)
     condition = None if selection is None else parse_expression(selection)
     factor = read_sample(
-        table, features=_any_number(table), weight=weight or "1", selection=selection
+        table, features=[_any_number(table)], weight=weight or "1", selection=selection
     ).weights
     if coefficients is not None:
         if not parameters:
@@ -182,6 +182,7 @@ def read_eft_sample(
         weights = read_weight_vectors(
             table, len(where.points), columns=columns, branch=branch, selection=condition
         )
+        require_finite_weights(weights)
         weights *= factor[:, None]
         require_usable_scale(weights, "the points")
         at = dict(reference or where.reference or {})
@@ -257,12 +258,14 @@ def _require_one_way(**given: object) -> None:
                 raise InvalidInputError(msg, advice=f"Give `{one}` or `{other}`, not both.")
 
 
-def _any_number(table: Table) -> list[str]:
+def _any_number(table: Table) -> Feature:
+    """Return a feature that every event has, whatever stands in its column: the factor alone is wanted."""
     names = table.numeric_columns()
     if not names:
         msg = f"Got {table.label!r} without a column of numbers; expected features and weights."
         raise InvalidInputError(msg)
-    return names[:1]
+    text = f"`{names[0]}` == 0"
+    return Feature(names[0], text, parse_expression(text))
 
 
 def _ready(
@@ -283,12 +286,20 @@ def _ready(
             "with a vector of them."
         )
         raise InvalidInputError(msg)
+    _require_different(coefficients, "coefficients, with another column for each term")
     where: dict[str, Any] = {"branch": coefficients[0]} if is_vector else {"columns": coefficients}
     values = read_weight_vectors(table, basis.n_terms, **where, selection=condition)
     require_finite_weights(values)
     if coefficient_order == "topcoffea":
         return basis.from_topcoffea(values)
     return basis.from_derivatives(values) if coefficient_order == "derivatives" else values
+
+
+def _require_different(columns: Sequence[str], expected: str) -> None:
+    twice = [name for name in columns if list(columns).count(name) > 1]
+    if twice:
+        msg = f"Got the column {twice[0]!r} twice; expected {expected}. Check the names."
+        raise InvalidInputError(msg)
 
 
 def _columns_of_weights(
@@ -300,6 +311,7 @@ def _columns_of_weights(
     if branch is None and columns is None:
         msg = f"Got {len(where.points)} points without the columns of their weights; expected a vector or one column each."
         raise InvalidInputError(msg, advice="Name them with `branch` or `columns`, or in the file of points.")
+    _require_different(columns or (), "weights at points, with another column for each point")
     if columns is not None and len(columns) != len(where.points):
         msg = f"Got {len(columns)} columns of weights for {len(where.points)} points; expected one each, in their order."
         raise InvalidInputError(msg)
@@ -315,7 +327,7 @@ def _weight_points(
     if isinstance(points, WeightPoints):
         return points
     if points is not None:
-        return read_points(points)
+        return read_points(points, drop_fixed=True)
     if pattern is None:
         msg = "Got no points; expected a file of points, a pattern of named weights, or columns of coefficients."
         raise InvalidInputError(msg, advice="Give `points`, `pattern` or `coefficients`.")
