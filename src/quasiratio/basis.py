@@ -28,7 +28,7 @@ from quasiratio.errors import InvalidInputError
 from quasiratio.solved_weights import SolvedWeights, require_finite_weights, require_reference
 from quasiratio.wording import shortened
 
-__all__ = ["PolynomialBasis"]
+__all__ = ["PolynomialBasis", "polynomial_text"]
 
 FloatArray = npt.NDArray[np.float64]
 Theta = npt.ArrayLike | Mapping[str, float]
@@ -298,7 +298,7 @@ class PolynomialBasis:
         _, singular, rows = np.linalg.svd(design / scale)
         rank = int(np.sum(singular > _RANK_TOLERANCE * max(1.0, singular[0])))
         null = _reduced_rows(rows[rank:, ::-1])[:, ::-1] / scale
-        return [_polynomial_text(row, self.terms) for row in null]
+        return [polynomial_text(row, self.terms) for row in null]
 
     def _topcoffea_order(self) -> npt.NDArray[np.int64]:
         """Return, for each place in the lower triangle over (1, c1, c2, ...), the number of our term."""
@@ -380,7 +380,8 @@ def _reduced_rows(rows: FloatArray) -> FloatArray:
     return reduced
 
 
-def _polynomial_text(row: FloatArray, terms: Sequence[str]) -> str:
+def polynomial_text(row: FloatArray, terms: Sequence[str]) -> str:
+    """Return a polynomial for people, the highest term first and with the factor one."""
     row = row / row[np.flatnonzero(row)[-1]]
     parts: list[str] = []
     for index in np.flatnonzero(np.abs(row) > 1e-9)[::-1]:

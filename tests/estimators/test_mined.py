@@ -226,6 +226,21 @@ def test_a_check_says_of_which_terms_it_sees_nothing() -> None:
     assert str(nothing).startswith("The fit is no better than constants on 400 events kept aside")
 
 
+def test_functions_that_cannot_be_learned_do_not_fail_by_their_number() -> None:
+    """The chance of a false alarm is that of one function, however many there are; one that is wrong is still found."""
+    rng, n_failed = np.random.default_rng(0), 0
+    names = [f"c{k}" for k in range(135)]
+    for _ in range(20):
+        known = rng.normal(size=(1000, 135))
+        n_failed += check_mined(0.003 * known[::-1], known, np.ones(1000), names).status == "failed"
+    assert n_failed <= 2
+    spoiled = 0.003 * known[::-1] + np.where(np.arange(135) == 7, 0.4, 0.0) * rng.normal(size=(1000, 1))
+    check = check_mined(spoiled, known, np.ones(1000), names)
+    assert check.status == "failed"
+    assert "Worse than a constant: c7." in str(check)
+    assert "and 127 more." in str(check_mined(0.0 * known, known, np.ones(1000), names))
+
+
 def test_samples_at_points_count_alike_whatever_their_weights() -> None:
     """The classifier sees equal sums of |w|; a factor would be a factor of the learned shape."""
     rng = np.random.default_rng(0)
@@ -365,6 +380,7 @@ def test_a_quadratic_density_from_samples_at_points(
     mixing = np.vstack([CASE.basis(points), np.eye(6)[1]])
     model.fit_points(qr.WeightedSample(draws[0].features), samples, mixing, reference_mixing=np.eye(6)[0])
     assert model.fit_check_.status == "good"
+    assert "of what exact ratios of this size would" in str(model.fit_check_)
     learned, exact = model.predict_intensity(test_events, points), CASE.exact_coefficients(test_events)
     inner = np.abs(test_events[:, 0]) < 2
     for row, point in zip(learned, points, strict=True):
@@ -390,6 +406,35 @@ def test_a_quadratic_density_from_samples_at_points(
     }
     (intensity,) = session.run(["intensity"], inputs)
     np.testing.assert_allclose(intensity.ravel(), learned[2, :100], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"samples": [1, 0]}, "Got no weight in sample 2"),
+        ({"samples": "alone"}, "expected a list of samples"),
+        ({"mixing": [[0, "x", 0], [0, 0, 1]]}, "mixing that is no array of finite numbers"),
+        ({"reference_mixing": ["x", 0, 0]}, "reference_mixing that is no array of finite numbers"),
+        ({"mixing": [[0, 1, 0], [0, 2, 0]]}, r"Nothing is known of the direction a\^2\."),
+    ],
+    ids=str,
+)
+def test_samples_that_cannot_be_used_are_one_sentence(changed: dict[str, Any], complaint: str) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 1))
+    given: dict[str, Any] = {
+        "samples": [1, 1],
+        "mixing": np.eye(3)[1:],
+        "reference_mixing": [1, 0, 0],
+    } | changed
+    factors = given["samples"]
+    given["samples"] = (
+        qr.WeightedSample(x)
+        if factors == "alone"
+        else [qr.WeightedSample(x, factor * np.ones(200)) for factor in factors]
+    )
+    model = qr.PolynomialRatio(qr.PolynomialBasis(["a"]), **QUICK)
+    with pytest.raises(InvalidInputError, match=complaint):
+        model.fit_points(qr.WeightedSample(x), **given)
 
 
 def test_a_fit_of_points_that_is_wrong_fails_its_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ much closer to it than a constant the function comes, $E[(f_k - c_k)^2] - E[(\ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -22,7 +23,9 @@ __all__ = ["MinedCheck", "MinedCheckDocument", "check_mined", "check_points"]
 
 FloatArray = npt.NDArray[np.float64]
 _FEWEST_EVENTS = 50
+_MOST_NAMED = 8
 _WORSE_ERRORS = 2.0
+"""Errors below a constant at which one function fails; several are allowed the same chance of a false alarm together."""
 
 
 class MinedCheckDocument(Document):
@@ -35,6 +38,7 @@ class MinedCheckDocument(Document):
     largest_share: Measured
     peak_fraction: Measured
     reasons: list[Text]
+    of_samples: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class MinedCheck:
         largest_share: Largest share of one event in $\sum |w f_k|$, over all terms.
         peak_fraction: Share of the training after which its best state was reached.
         reasons: Why it failed, or what to know of it; one sentence each.
+        of_samples: Whether `explained` is per sample, of `fit_points`.
     """
 
     status: Status
@@ -60,6 +65,7 @@ class MinedCheck:
     largest_share: float = float("nan")
     peak_fraction: float = 1.0
     reasons: tuple[str, ...] = ()
+    of_samples: bool = False
 
     def __str__(self) -> str:
         opening = {
@@ -72,11 +78,14 @@ class MinedCheck:
         known = [share for share in self.explained if np.isfinite(share)]
         if self.status == "good" and not self._tells_from_constants:
             opening = "The fit is no better than constants"
-        reach = f"{min(known):.1%} to {max(known):.1%}" if known else "nothing"
-        facts = (
-            f"{opening} on {self.n_events} events kept aside: it explains {reach} of the variance of the coefficients; "
-            f"largest share of one event {self.largest_share:.1%}."
+        ends = [f"{share:.1%}" for share in (min(known, default=0.0), max(known, default=0.0))]
+        reach = " to ".join(dict.fromkeys(ends)) if known else "nothing"
+        what = (
+            f"over constants it gains {reach} of what exact ratios of this size would"
+            if self.of_samples
+            else f"it explains {reach} of the variance of the coefficients"
         )
+        facts = f"{opening} on {self.n_events} events kept aside: {what}; largest share of one event {self.largest_share:.1%}."
         return " ".join([facts, *self.reasons])
 
     @property
@@ -95,6 +104,7 @@ class MinedCheck:
             largest_share=as_measured(self.largest_share),
             peak_fraction=as_measured(self.peak_fraction),
             reasons=list(self.reasons),
+            of_samples=self.of_samples,
         )
 
     @classmethod
@@ -108,6 +118,7 @@ class MinedCheck:
             from_measured(document.largest_share),
             from_measured(document.peak_fraction),
             tuple(document.reasons),
+            document.of_samples,
         )
 
 
@@ -135,6 +146,7 @@ def check_mined(
     """
     if len(weights) < _FEWEST_EVENTS or not weights.sum() > 0:
         return MinedCheck("unknown", len(weights), reasons=(f"only {len(weights)} events were kept aside.",))
+    n_errors = _errors_to_fail(len(terms))
     normalised = weights / weights.sum()
     mean = normalised @ known
     spread = normalised @ np.square(known - mean)
@@ -149,7 +161,7 @@ def check_mined(
         error = float(np.sqrt(np.square(normalised) @ np.square(gain - value)))
         explained.append(value / float(spread[k]))
         errors.append(error / float(spread[k]))
-        if value < -_WORSE_ERRORS * error:
+        if value < -n_errors * error:
             worse.append(name)
         carried = np.abs(weights * learned[:, k])
         natural = np.abs(weights * known[:, k])
@@ -199,6 +211,7 @@ def check_points(
         )
     shares = weights * scales[numbers] / totals[0]
     is_reference = numbers == 0
+    n_errors = _errors_to_fail(len(totals) - 1)
     explained, errors, worse, largest = [], [], [], []
     for number in range(1, len(totals)):
         f, constant = learned[:, number - 1], totals[number] / totals[0]
@@ -208,7 +221,7 @@ def check_points(
         possible = 0.5 * float(shares[is_reference] @ np.square(f[is_reference] - constant))
         explained.append(value / possible if possible > 0 else float("nan"))
         errors.append(error / possible if possible > 0 else float("nan"))
-        if value < -_WORSE_ERRORS * error:
+        if value < -n_errors * error:
             worse.append(f"sample {number}")
         carried = np.abs(shares * f)[is_reference]
         if carried.sum() > 0:
@@ -217,7 +230,19 @@ def check_points(
             if one_event_decides(share, np.abs(shares[is_reference]) / np.abs(shares[is_reference]).sum()):
                 worse.append(f"sample {number} (one event carries {share.max():.0%})")
     names = [f"sample {number}" for number in range(1, len(totals))]
-    return _judged(len(weights), names, explained, errors, largest, worse, peak_fraction)
+    found = _judged(len(weights), names, explained, errors, largest, worse, peak_fraction)
+    return replace(found, of_samples=True)
+
+
+def _errors_to_fail(n_functions: int) -> float:
+    """Return by how many errors one of so many functions must be worse than a constant to fail.
+
+    Example:
+        >>> round(_errors_to_fail(1), 6), round(_errors_to_fail(135), 2)
+        (2.0, 3.59)
+    """
+    normal = NormalDist()
+    return normal.inv_cdf(1.0 - normal.cdf(-_WORSE_ERRORS) / max(n_functions, 1))
 
 
 def _judged(
@@ -229,13 +254,13 @@ def _judged(
     worse: list[str],
     peak_fraction: float,
 ) -> MinedCheck:
-    advice = f"Worse than a constant: {', '.join(worse)}. Give more events, fewer features or an ensemble."
+    advice = f"Worse than a constant: {_listed(worse)}. Give more events, fewer features or an ensemble."
     unseen = [
         f"{name} ({value:.0%} ± {error:.0%} explained)"
         for name, value, error in zip(names, explained, errors, strict=True)
         if value < _WORSE_ERRORS * error
     ]
-    doubt = f"These events cannot tell from a constant: {', '.join(unseen)}."
+    doubt = f"These events cannot tell from a constant: {_listed(unseen)}."
     return MinedCheck(
         "failed" if worse else "good",
         n_events,
@@ -245,3 +270,9 @@ def _judged(
         peak_fraction,
         (advice,) if worse else (doubt,) if unseen else (),
     )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """Name the first of many."""
+    n_more = len(texts) - _MOST_NAMED
+    return ", ".join(texts[:_MOST_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")

@@ -36,7 +36,12 @@ from quasiratio.estimators.mined import (
 from quasiratio.estimators.mined_check import MinedCheck, check_points
 from quasiratio.estimators.mined_problems import MinedEvents
 from quasiratio.estimators.persistent import FittedDocument
-from quasiratio.estimators.sample_mixtures import points_problem, rates_of_samples, solved_mixing
+from quasiratio.estimators.sample_mixtures import (
+    checked_samples,
+    points_problem,
+    rates_of_samples,
+    solved_mixing,
+)
 from quasiratio.estimators.square_problem import reference_point
 from quasiratio.estimators.training_data import checked_features
 from quasiratio.estimators.weight_warnings import warn_about_sample
@@ -160,6 +165,7 @@ class PolynomialRatio(MinedEstimator):
             raise InvalidInputError(msg)
         return method
 
+    @with_own_threads
     def fit_points(
         self,
         reference: Any,  # noqa: ANN401 - what WeightedSample takes
@@ -186,21 +192,7 @@ class PolynomialRatio(MinedEstimator):
         if method == "positive":
             msg = "Got method='positive' for fit_points; expected 'regression' or 'sign-resolved', which learn from samples."
             raise InvalidInputError(msg)
-        all_samples = [self.sample_of(sample) for sample in (reference, *samples)]
-        for number, sample in enumerate(all_samples[1:], start=1):
-            if sample.fill != all_samples[0].fill:
-                msg = (
-                    f"Got the fills {dict(sample.fill)} in sample {number} and {dict(all_samples[0].fill)} in the reference; "
-                    "expected the same."
-                )
-                raise InvalidInputError(msg)
-            if sample.names != all_samples[0].names:
-                msg = (
-                    f"Got the features {list(sample.names)} in sample {number} and {list(all_samples[0].names)} in the reference; "
-                    "expected the same names in the same order."
-                )
-                raise InvalidInputError(msg)
-        all_samples[0].require_positive_sum("reference")
+        all_samples = checked_samples(reference, samples, self.sample_of)
         terms = solved_mixing(self.basis, mixing, len(samples), reference_mixing)
         stacked = WeightedSample.adopt(
             np.concatenate([sample.features for sample in all_samples]),

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from quasiratio.basis import PolynomialBasis
+from quasiratio.basis import PolynomialBasis, polynomial_text
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.mined_problems import MinedEvents, MinedProblem, with_signs
 from quasiratio.ratios.coefficient_model import AffineTerms, CoefficientModel, TargetClass
 from quasiratio.ratios.polynomial import RegressionModel, SignClassesModel
 from quasiratio.sample import WeightedSample
 from quasiratio.training.mined_objectives import MinedCrossEntropy, PointsRegression
+from quasiratio.wording import first_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,18 +26,69 @@ if TYPE_CHECKING:
     from quasiratio.estimators.fitting import Fit
     from quasiratio.training.objectives import Objective
 
-__all__ = ["PointsClasses", "PointsLsif", "points_problem", "rates_of_samples", "solved_mixing"]
+__all__ = [
+    "PointsClasses",
+    "PointsLsif",
+    "checked_samples",
+    "points_problem",
+    "rates_of_samples",
+    "solved_mixing",
+]
 
 FloatArray = npt.NDArray[np.float64]
 _RANK_TOLERANCE = 1e-9
+
+
+def checked_samples(
+    reference: Any,  # noqa: ANN401 - what `sample_of` takes
+    samples: Sequence[Any],
+    sample_of: Callable[[Any], WeightedSample],
+) -> list[WeightedSample]:
+    """Return the reference and the samples, if all have the same features and weights to learn from."""
+    if isinstance(samples, WeightedSample | Mapping | str) or hasattr(samples, "columns"):
+        msg = f"Got samples of the type {type(samples).__name__}; expected a list of samples, [sample, ...], also of a single one."
+        raise InvalidInputError(msg)
+    found = [sample_of(sample) for sample in (reference, *samples)]
+    first = found[0]
+    for number, sample in enumerate(found):
+        role = f"sample {number}" if number else "the reference"
+        if sample.fill != first.fill:
+            msg = f"Got the fills {dict(sample.fill)} in {role} and {dict(first.fill)} in the reference; expected the same."
+            raise InvalidInputError(msg)
+        if sample.names != first.names:
+            msg = (
+                f"Got the features {list(sample.names)} in {role} and {list(first.names)} in the reference; "
+                "expected the same names in the same order."
+            )
+            raise InvalidInputError(msg)
+        if number and not sample.weights.any():
+            msg = f"Got no weight in {role}; expected events with weights. Leave it out of the samples, or check its weights."
+            raise InvalidInputError(msg)
+    first.require_positive_sum("reference")
+    return found
+
+
+def _rows(values: npt.ArrayLike, what: str, basis: PolynomialBasis) -> FloatArray:
+    """Return rows of a mixing, if they are numbers."""
+    try:
+        rows = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = np.full(1, np.nan)
+    if not np.all(np.isfinite(rows)):
+        msg = (
+            f"Got a {what} that is no array of finite numbers; expected one for each of the terms {first_of(basis.terms, 6)}, as "
+            "`basis(theta)` gives them."
+        )
+        raise InvalidInputError(msg)
+    return rows
 
 
 def solved_mixing(
     basis: PolynomialBasis, mixing: npt.ArrayLike, n_samples: int, reference_mixing: npt.ArrayLike | None
 ) -> AffineTerms:
     """Solve for the terms: rho = A f + b, with the relation of the reference imposed."""
-    rows = np.asarray(mixing, dtype=np.float64)
-    if rows.shape != (n_samples, basis.n_terms) or not np.all(np.isfinite(rows)):
+    rows = _rows(mixing, "mixing", basis)
+    if rows.shape != (n_samples, basis.n_terms) or not n_samples:
         msg = (
             f"Got a mixing of the shape {rows.shape} for {n_samples} samples; expected one row per sample and one finite number for each "
             f"of the {basis.n_terms} terms."
@@ -44,7 +96,7 @@ def solved_mixing(
         raise InvalidInputError(msg)
     particular, null = np.zeros(basis.n_terms), np.eye(basis.n_terms)
     if reference_mixing is not None:
-        row = np.asarray(reference_mixing, dtype=np.float64)
+        row = _rows(reference_mixing, "reference_mixing", basis)
         if row.shape != (basis.n_terms,) or not row.any():
             msg = f"Got a reference_mixing of the shape {row.shape}; expected {basis.n_terms} numbers, not all zero."
             raise InvalidInputError(msg)
@@ -56,7 +108,7 @@ def solved_mixing(
     rank = int(np.sum(singular > _RANK_TOLERANCE * max(float(singular.max(initial=0.0)), 1e-300)))
     if rank < null.shape[1]:
         unknown = np.linalg.svd(system)[2][-1] @ null.T
-        shown = " + ".join(f"{v:.3g}*{t}" for v, t in zip(unknown, basis.terms, strict=True) if abs(v) > 1e-6)
+        direction = np.where(np.abs(unknown) > 1e-6 * np.abs(unknown).max(), unknown, 0.0)
         advice = (
             ""
             if reference_mixing is not None
@@ -64,7 +116,7 @@ def solved_mixing(
         )
         msg = (
             f"Got {n_samples} samples, which determine {rank} of the {null.shape[1]} unknown combinations of terms; expected all. Nothing is "
-            f"known of the direction {shown.replace('+ -', '- ')}. Add samples where it contributes{advice}."
+            f"known of the direction {polynomial_text(direction, basis.terms)}. Add samples where it contributes{advice}."
         )
         raise InvalidInputError(msg)
     inverse = null @ np.linalg.pinv(system)
@@ -83,9 +135,6 @@ def points_problem(
     reference = training.weights[training.targets[:, 0] == 0]
     totals = np.array([sample.sum_of_weights for sample in samples])
     absolute = np.array([float(np.abs(sample.weights).sum()) for sample in samples])
-    if np.any(absolute == 0):
-        msg = f"Got no weight in sample {int(np.argmin(absolute))}; expected events with weights. Leave it out of the samples."
-        raise InvalidInputError(msg)
     if method == "regression":
         return PointsLsif(reference, is_positive, totals[1:] / totals[0], absolute[1:] / totals[0], terms)
     negative = 0.5 * (1.0 - totals / absolute)
