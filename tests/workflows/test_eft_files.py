@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +345,90 @@ def test_where_a_density_of_third_order_turns_negative(tmp_path: Path) -> None:
     assert found.axes[0].lowest == pytest.approx(-3.0)
 
 
+def _fresh(path: Path, n_events: int) -> None:
+    """Write events that no fit has seen, with named weights, a vector of them and ready coefficients."""
+    fresh = CASE.sample(n_events, np.random.default_rng(1))
+    weights = 2.0 * fresh.mined @ CASE.basis(POINTS).T
+    columns: dict[str, Any] = dict(zip(NAMES, weights.T, strict=True))
+    columns |= {f"c{k}": 2.0 * fresh.mined[:, k] for k in range(6)}
+    np.savez(path, x=fresh.features[:, 0], noise=fresh.features[:, 1], **columns)
+
+
+def test_a_verdict_says_what_it_cannot_say(files: Path, tmp_path: Path) -> None:
+    """Few events hide large differences, an ensemble knows the error of its training, and a fit that failed stays poor."""
+    estimator = {"max_steps": 200, "random_state": 0, "weight_decay": 0.03, "n_members": 3}
+    done = fit_eft_files(files / "named.npz", tmp_path / "model", pattern="rwgt*", estimator=estimator)
+    _fresh(tmp_path / "few.npz", 1000)
+    _fresh(tmp_path / "many.npz", 20_000)
+    at = [{"a": 0.3}]
+    few = evaluate_eft_files(tmp_path / "model", tmp_path / "few.npz", tmp_path / "one", at=at)
+    assert few.status == "info"
+    assert "without being noticed. More events to test with would decide" in few.verdict
+    many = evaluate_eft_files(tmp_path / "model", tmp_path / "many.npz", tmp_path / "two", at=at)
+    assert many.status == "good"
+    assert "With a confidence of 95% at most" in many.verdict
+    (point,) = many.points
+    assert point.result is not None
+    for entry in point.result.observables:
+        assert entry.methods[0].member_band is not None
+    page = (tmp_path / "two" / "report.html").read_text()
+    assert "The p-value counts the spread of the members" in page
+    done.model.fit_check_ = replace(
+        done.model.fit_check_, status="failed", reasons=("Worse than a constant: a.",)
+    )
+    notes = read_eft_sample(files / "named.npz", pattern="rwgt*").notes
+    done.model.save(
+        tmp_path / "failed", notes={NOTES_KEY: done.notes.model_dump(), EFT_KEY: notes.model_dump()}
+    )
+    failed = evaluate_eft_files(tmp_path / "failed", tmp_path / "many.npz", tmp_path / "three", at=at)
+    assert failed.status == "poor"
+    assert failed.verdict.startswith("DO NOT USE THIS FIT")
+
+
+def test_the_weights_to_judge_by_may_be_elsewhere(files: Path, tmp_path: Path) -> None:
+    """Other points, other columns, ready coefficients, parameters in another order; and a model that knows of none."""
+    done = fit_eft_files(
+        files / "named.npz",
+        tmp_path / "model",
+        pattern="rwgt*",
+        estimator={"max_steps": 20, "random_state": 0},
+    )
+    _fresh(tmp_path / "fresh.npz", 1000)
+    (tmp_path / "swapped.yaml").write_text(
+        "\n".join(["parameters: [b, a]", "points:", *(f"- {json.dumps(point)}" for point in POINTS)])
+    )
+    (tmp_path / "other.yaml").write_text("- {}\n- {c: 1}\n- {c: -1}\n")
+    names, ready = ",".join(NAMES), ",".join(f"c{k}" for k in range(6))
+    runner, numbers = CliRunner(), []
+    for number, more in enumerate(
+        (
+            [],
+            ["--pattern", "rwgt*"],
+            ["--points", f"{tmp_path}/swapped.yaml", "--columns", names],
+            ["--columns", names],
+            ["--coefficients", ready],
+        )
+    ):
+        out = tmp_path / f"report{number}"
+        command = ["evaluate", f"{tmp_path}/model", f"{tmp_path}/fresh.npz", "-o", str(out), "--at", "a=0.3"]
+        said = runner.invoke(app, [*command, *more])
+        assert said.exit_code == 0, said.output
+        (point,) = json.loads((out / "results.json").read_text())["points"]
+        numbers.append([point["rate"], *(row["chi2_per_dof"] for row in point["closure"])])
+    np.testing.assert_allclose(numbers, [numbers[0]] * len(numbers), rtol=1e-9)
+    done.model.save(tmp_path / "bare")
+    command = ["evaluate", f"{tmp_path}/bare", f"{tmp_path}/fresh.npz", "-o", str(tmp_path / "bare-report")]
+    refused = runner.invoke(app, command)
+    assert refused.exit_code == 2
+    assert "Give --points, --pattern or --coefficients" in " ".join(refused.output.split())
+    assert not (tmp_path / "bare-report").exists()
+    assert runner.invoke(app, [*command, "--pattern", "rwgt*"]).exit_code == 0
+    other = ["--points", f"{tmp_path}/other.yaml", "--columns", ",".join(NAMES[:3]), "--force"]
+    refused = runner.invoke(app, [*command, *other])
+    assert refused.exit_code == 2
+    assert "points of the parameters c; expected a, b" in " ".join(refused.output.split())
+
+
 def test_an_evaluation_at_several_points(files: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     fit_eft_files(
@@ -353,10 +438,7 @@ def test_an_evaluation_at_several_points(files: Path, tmp_path: Path) -> None:
         selection="x < 3",
         estimator={"max_steps": 400, "random_state": 0, "weight_decay": 0.03},
     )
-    fresh = CASE.sample(4000, np.random.default_rng(1))
-    weights = 2.0 * fresh.mined @ CASE.basis(POINTS).T
-    named: dict[str, Any] = dict(zip(NAMES, weights.T, strict=True))
-    np.savez(tmp_path / "fresh.npz", x=fresh.features[:, 0], noise=fresh.features[:, 1], **named)
+    _fresh(tmp_path / "fresh.npz", 20_000)
     done = evaluate_eft_files(model, tmp_path / "fresh.npz", tmp_path / "report", n_drawn=3, random_state=1)
     assert len(done.points) == 3
     assert done.values["selection"] == "x < 3"  # that of the fit
@@ -366,7 +448,8 @@ def test_an_evaluation_at_several_points(files: Path, tmp_path: Path) -> None:
         theta = np.array(list(point.theta.values()))
         assert np.all((box.min(axis=0) <= theta) & (theta <= box.max(axis=0)))
         assert point.rate == pytest.approx(point.learned_rate, rel=0.1)
-    assert done.status in {"good", "fair"}
+    near = [{"a": 0.3}, {"a": 0.1, "b": -0.2}]
+    assert evaluate_eft_files(model, tmp_path / "fresh.npz", tmp_path / "near", at=near).status == "good"
     assert "<html" in (tmp_path / "report" / "report.html").read_text()
     runner = CliRunner()
     command = ["evaluate", str(model), str(tmp_path / "fresh.npz"), "-o", str(tmp_path / "again")]

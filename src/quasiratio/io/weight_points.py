@@ -51,6 +51,19 @@ class WeightPoints:
     branch: str | None = None
     reference: dict[str, float] | None = None
 
+    def of(self, parameters: Sequence[str]) -> WeightPoints:
+        """Return the points with their parameters in this order.
+
+        Example:
+            >>> WeightPoints(("b", "a"), np.array([[1.0, 2.0]])).of(["a", "b"]).points.tolist()
+            [[2.0, 1.0]]
+        """
+        if set(parameters) != set(self.parameters):
+            msg = f"Got points of the parameters {', '.join(self.parameters)}; expected {', '.join(parameters)}."
+            raise InvalidInputError(msg)
+        places = [self.parameters.index(name) for name in parameters]
+        return replace(self, parameters=tuple(parameters), points=self.points[:, places])
+
 
 def point_of_name(name: str, parameters: Sequence[str] | None = None) -> dict[str, float]:
     """Return the point that the name of a weight tells: names and values in turn.

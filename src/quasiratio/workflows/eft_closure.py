@@ -19,6 +19,7 @@ __all__ = ["EftClosure", "closure_at"]
 
 FloatArray = npt.NDArray[np.float64]
 LEARNED = "learned"
+_CHUNK = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ def closure_at(
 ) -> list[EftClosure]:
     """Reweight one half of the events by the learned ratio, and compare with the other half with its exact weights.
 
+    The spread of the members of an ensemble is the error of the training sample, and counts beside that of the events.
     Points at which a density cannot be normalised, because its rate is not positive, are returned with the reason.
 
     Args:
@@ -88,8 +90,9 @@ def closure_at(
     one, other = order[: len(order) // 2], order[len(order) // 2 :]
     w, halves = events.weights, [_part(events, part, events.weights[part]) for part in (one, other)]
     learned = model.predict_coefficients(halves[0])
+    of_members = _member_intensities(model, halves[0], model.basis(points))
     found = []
-    for theta in points:
+    for theta, members in zip(points, of_members, strict=True):
         monomials = model.basis(theta)
         exact, intensity = coefficients @ monomials, learned @ monomials
         rate = float(w @ exact / w.sum())
@@ -99,7 +102,8 @@ def closure_at(
         if not reason:
             target = _part(events, other, w[other] * exact[other])
             try:
-                result = closure(halves[0], {LEARNED: intensity / half_rates[0]}, target, n_bins=n_bins)
+                ratio = _with_members(intensity / half_rates[0], members, w[one])
+                result = closure(halves[0], {LEARNED: ratio}, target, n_bins=n_bins)
             except InvalidInputError as problem:  # such as a feature that does not vary
                 reason = str(problem).rstrip(".")
         values = dict(zip(model.basis.parameters, theta.tolist(), strict=True))
@@ -110,6 +114,26 @@ def closure_at(
 
 def _part(events: WeightedSample, index: npt.NDArray[np.int64], weights: FloatArray) -> WeightedSample:
     return WeightedSample.adopt(events.features[index], np.array(weights), events.names, events.fill)
+
+
+def _member_intensities(model: PolynomialRatio, events: WeightedSample, monomials: FloatArray) -> FloatArray:
+    """Return the intensities of each member, `(n_points, n_members, n)`; of none where there is but one."""
+    n_members = model.model_.n_members if model.model_.n_members > 1 else 0
+    result = np.empty((len(monomials), n_members, len(events)))
+    for start in range(0, len(events) if n_members else 0, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        functions = model.predict_member_coefficients(events[rows])
+        result[..., rows] = np.einsum("mnk,pk->pmn", functions, monomials)
+    return result
+
+
+def _with_members(ratio: FloatArray, intensities: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the ratios of members, `(n_members, n)`, whose mean is that of the ensemble; the latter where there are none."""
+    rates = intensities @ weights / weights.sum()
+    if not len(rates) or not np.all(rates > 0):
+        return ratio
+    members: FloatArray = intensities / rates[:, None]
+    return np.asarray(members + (ratio - members.mean(axis=0)))
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:

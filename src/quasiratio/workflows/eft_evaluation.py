@@ -17,7 +17,7 @@ from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.loading import describe, load_described
 from quasiratio.estimators.polynomial import PolynomialRatio
-from quasiratio.io import create_table, parse_expression, read_sample
+from quasiratio.io import WeightPoints, create_table, parse_expression, read_points, read_sample
 from quasiratio.outputs import (
     create_output_directory,
     output_directory,
@@ -119,7 +119,8 @@ def evaluate_eft_files(
         overwrite: Write among files that are there already.
         command: The command that repeats the evaluation, for the report.
         say: Called with lines for people: the features in use.
-        **options: Those of `read_eft_sample`.
+        **options: Those of `read_eft_sample`, where the weights are elsewhere than in the sample of the fit, or at other points;
+            order and reference are those of the model.
     """
     if n_drawn is not None and (at or n_drawn < 1):
         given = f"{n_drawn} points to draw" + (" beside points that are given" if at else "")
@@ -135,17 +136,20 @@ def evaluate_eft_files(
         say(feature_line(loaded.inputs))
     sample = read_eft_sample(
         files,
-        **(options or noted.options()),
+        **_options(model, estimator.basis, noted, options),
         weight=weight or loaded.notes.reference.weight,
         selection=selection or loaded.notes.selection,
         tree=tree,
     )
     if sample.basis != estimator.basis:
-        msg = (
-            f"Got a sample with the terms {', '.join(sample.basis.terms)}; expected those of the model, "
-            f"{', '.join(estimator.basis.terms)}, in this order."
+        given, expected = (
+            f"{', '.join(basis.parameters)} to order {basis.order}"
+            for basis in (sample.basis, estimator.basis)
         )
-        raise InvalidInputError(msg)
+        msg = (
+            f"Got a sample of the parameters {given}; expected those of the model, {expected}, in this order."
+        )
+        raise InvalidInputError(msg, advice="Give the order with `parameters`.")
     _require_same_reference(sample.reference, noted)
     points = chosen_points(sample, at, None if at else n_drawn or _N_DRAWN, random_state)
     loaded.require_features(sample.table)
@@ -161,7 +165,7 @@ def evaluate_eft_files(
     from quasiratio.report.page import page_text  # noqa: PLC0415
 
     compared = [(point.label, point.result) for point in found]
-    status, verdict = eft_verdict(compared, [point.reason for point in found], share)
+    status, verdict = eft_verdict(compared, [point.reason for point in found], share, estimator.fit_check_)
     values = {
         "model": str(model),
         "features": list(loaded.features),
@@ -196,6 +200,27 @@ def evaluate_eft_files(
         (finished / "results.json").write_text(plain_json(values) + "\n", encoding="utf-8")
         publish_directory(finished, path, command=_COMMAND)
     return EvaluatedEft(path, found, status, verdict, share, values)
+
+
+def _options(
+    model: str | os.PathLike[str], basis: PolynomialBasis, noted: EftNotes, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return how to read the sample: as it was told, and else as the sample of the fit was read."""
+    told = {name: value for name, value in given.items() if value is not None}
+    known = noted.options()
+    if not told.keys() - {"branch", "columns"}:
+        if not known:
+            msg = f"Got the model {str(model)!r}, which was saved without a note of where the weights of a sample are; expected to be told."
+            raise InvalidInputError(msg, advice="Give `points`, `pattern` or `coefficients`.")
+        return {**known, **told}
+    told = {"order": basis.order, "reference": noted.reference or None, **told}
+    points = told.get("points")
+    if points is not None:
+        found = points if isinstance(points, WeightPoints) else read_points(points, drop_fixed=True)
+        told["points"] = found.of(basis.parameters)
+    elif "coefficients" in told:
+        told.setdefault("parameters", list(basis.parameters))
+    return told
 
 
 def _require_same_reference(reference: Mapping[str, float], noted: EftNotes) -> None:

@@ -172,8 +172,8 @@ def load_ratio_model(path: str | os.PathLike[str]) -> LoadedModel:
     estimator, content = load_described(path)
     if not isinstance(estimator, RatioPredictor):
         msg = (
-            f"Got the model {str(path)!r} of the class {type(estimator).__name__}, which has no ratio; expected a "
-            "ratio estimator or a reweighter. Fit one to two samples."
+            f"Got the model {str(path)!r} of the class {type(estimator).__name__}, which has no ratio of two samples; expected a ratio "
+            "estimator or a reweighter. Load this one in Python, or export it as an ONNX graph."
         )
         raise InvalidInputError(msg)
     return LoadedModel(Path(path), estimator, fit_notes(content.notes, str(path)), content.versions)

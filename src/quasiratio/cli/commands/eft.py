@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from quasiratio.workflows.eft_closure import EftClosure
     from quasiratio.workflows.eft_inspection import InspectedEft
 
-__all__ = ["At", "Seed", "eft_app", "parse_points", "print_closure"]
+__all__ = [
+    "At",
+    "Branch",
+    "CoefficientOrder",
+    "Coefficients",
+    "Columns",
+    "Parameters",
+    "Pattern",
+    "Points",
+    "Seed",
+    "eft_app",
+    "parse_points",
+    "print_closure",
+]
 
 eft_app = typer.Typer(no_args_is_help=True, help="Densities that are polynomials of parameters.")
 

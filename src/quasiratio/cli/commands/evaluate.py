@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quasiratio.cli.commands.eft import At, Seed, parse_points, print_closure
+from quasiratio.cli.commands.eft import (
+    At,
+    Branch,
+    CoefficientOrder,
+    Coefficients,
+    Columns,
+    Parameters,
+    Pattern,
+    Points,
+    Seed,
+    parse_points,
+    print_closure,
+)
 from quasiratio.cli.options import (
     AllowLarge,
     Jobs,
@@ -37,6 +49,9 @@ if TYPE_CHECKING:
     from quasiratio.report.evaluation import Evaluation
 
 __all__ = ["evaluate"]
+
+_OF_WEIGHTS = ("points", "pattern", "branch", "columns", "coefficients", "coefficient_order", "parameters")
+"""Where the weights of a sample at points are."""
 
 
 def evaluate(
@@ -99,6 +114,13 @@ def evaluate(
         typer.Option("--draw", metavar="N", help="Points to draw for a model of 'eft fit'; default: 6."),
     ] = None,
     random_state: Seed = 0,
+    points: Points = None,
+    pattern: Pattern = None,
+    branch: Branch = None,
+    columns: Columns = None,
+    coefficients: Coefficients = None,
+    coefficient_order: CoefficientOrder = "ours",
+    parameters: Parameters = None,
     force: Annotated[bool, typer.Option("--force", help="Write among files that are there already.")] = False,
     plugins: Plugins = None,
     as_json: Json = False,
@@ -110,7 +132,8 @@ def evaluate(
     fit unless options name others; events that the fit has not seen make the stronger test.
 
     A model of 'eft fit' needs one sample with weights at points, and is looked at in several points: those of --at, or some that are
-    drawn.
+    drawn. Its weights are looked for where they were in the sample of the fit, unless --points, --pattern, --branch, --columns or
+    --coefficients say otherwise.
     """
     if not 1 <= n_bins <= 10_000:
         msg = f"Got {named(context, 'n_bins')} {n_bins}; expected a whole number from 1 to 10000."
@@ -153,6 +176,13 @@ def evaluate(
             overwrite=force,
             command=repeat_command(context),
             say=printer.line,
+            points=points,
+            pattern=pattern,
+            branch=branch,
+            columns=split_list(columns),
+            coefficients=split_list(coefficients),
+            coefficient_order=coefficient_order if coefficients else None,
+            parameters=split_list(parameters),
         )
         printer.result(judged.values)
         printer.line(f"Verdict: {'undecided' if judged.status == 'info' else judged.status}")
@@ -161,7 +191,7 @@ def evaluate(
         print_closure(printer, judged.points, judged.values["features"])
         printer.line(f"Report: {judged.path / 'report.html'}")
         return
-    require_unused(context, ("at", "draw", "random_state"))
+    require_unused(context, ("at", "draw", "random_state", *_OF_WEIGHTS))
     if target is None:
         msg = f"Got the model {str(model)!r} and one sample; expected a reference and a target to compare it with."
         raise InvalidInputError(msg)
