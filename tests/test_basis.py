@@ -123,6 +123,10 @@ def test_rounding_to_fourteen_bits_has_the_error_that_is_reported() -> None:
     solved = basis.solve(points, rounded)
     pulls = (solved.coefficients - coefficients)[:, 1:] / solved.rounding_error(rounded, bits=14)[:, 1:]
     np.testing.assert_allclose(pulls.std(axis=0), 0.72, atol=0.08)  # mantissas lie between 1/2 and 1
+    rows = basis([[0.5, -1.0], [2.0, 0.3]])
+    exact = np.abs(weights @ solved.inverse.T @ rows.T / solved.reference_weights[:, None])
+    off = np.abs(solved.coefficients @ rows.T) - exact
+    np.testing.assert_allclose((off / solved.intensity_error(rounded, rows)).std(axis=0), 0.72, atol=0.08)
 
 
 @pytest.mark.parametrize(("n", "order"), BASES)

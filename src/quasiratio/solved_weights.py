@@ -56,7 +56,7 @@ class SolvedWeights:
             bits: Bits of their mantissa.
         """
         given, result = np.asarray(weights), np.empty_like(self.coefficients)
-        error = 2.0 ** (-bits - 1) / 3.0**0.5
+        error = _relative_error(bits)
         for start in range(0, len(given), _CHUNK):
             rows = slice(start, start + _CHUNK)
             squares, c = np.square(given[rows].astype(np.float64)), self.coefficients[rows]
@@ -67,6 +67,30 @@ class SolvedWeights:
                 error * np.sqrt(np.maximum(variance, 0.0)) / np.abs(self.reference_weights[rows])[:, None]
             )
         return result
+
+    def intensity_error(self, weights: npt.ArrayLike, rows: FloatArray, bits: int = 14) -> FloatArray:
+        r"""Return the standard error of combinations of the coefficients, `(n, n_rows)`, where weights were stored with few bits.
+
+        The error of the weights of the event there, over the size of its weight at the reference: that of the latter is a factor of all
+        of them, and changes no sign.
+
+        Args:
+            weights: The weights that were solved.
+            rows: `(n_rows, n_terms)` combinations, such as monomials at points.
+            bits: Bits of the mantissa of the weights.
+        """
+        given, result = np.asarray(weights), np.empty((len(self.coefficients), len(rows)))
+        squared = np.square(rows @ self.inverse).T
+        for start in range(0, len(given), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            variance = np.square(given[part].astype(np.float64)) @ squared
+            result[part] = np.sqrt(variance) / np.abs(self.reference_weights[part])[:, None]
+        return result * _relative_error(bits)
+
+
+def _relative_error(bits: int) -> float:
+    """Return the standard error of a weight whose mantissa has so many bits, over the weight."""
+    return float(2.0 ** (-bits - 1) / 3.0**0.5)
 
 
 def require_reference(reference: FloatArray, largest: FloatArray, *, name: str) -> None:

@@ -56,6 +56,25 @@ def test_the_file_holds_the_events_of_the_library_and_where_they_come_from(
     assert list(tmp_path.iterdir()) == [path]  # no finished parts left behind
 
 
+def test_events_with_weights_at_points(tmp_path: Path) -> None:
+    points, out = tmp_path / "points.yaml", tmp_path / "sm.npz"
+    points.write_text("- {}\n- {C_H: 3}\n- {C_H: -2.5, C_uH: 1}\n")
+    command = [*PARTON, "--sample", "sm", "--events", "300", "--points", str(points), "-o", str(out)]
+    run(*command)
+    written = columns(out)
+    assert [name for name in written if name.startswith("rwgt")] == [
+        "rwgt0_sm",
+        "rwgt1_C_H_3p0",
+        "rwgt2_C_H_m2p5_C_uH_1p0",
+    ]
+    np.testing.assert_allclose(written["rwgt0_sm"], 1.0, rtol=1e-9)
+    points.write_text("points: [{}, {C_H: 3}]\ncolumns: [w0, w1]\n")  # would be named otherwise than asked
+    assert "expected points alone" in run(*command[:-1], str(tmp_path / "other.npz"), code=2)
+    points.write_text("- {C_other: 3}\n")
+    assert "expected names out of C_Hkin" in run(*command[:-1], str(tmp_path / "other.npz"), code=2)
+    assert not (tmp_path / "other.npz").exists()
+
+
 def test_showered_events_do_not_depend_on_the_number_of_jobs(tmp_path: Path) -> None:
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     options = ["generate", "gg-hh", "--sample", "linear", "--events", "4400", "--seed", "2"]

@@ -106,6 +106,28 @@ def test_rounded_weights_of_a_square_are_not_negative(files: Path, tmp_path: Pat
     assert "nonnegative at every value of a (others at the reference)" in shown.output
 
 
+def test_an_event_that_the_reference_hardly_has_is_counted_and_judged(files: Path, tmp_path: Path) -> None:
+    """Its coefficients are large and, with 14 bits, poorly known; the sign of its density is not."""
+    with np.load(files / "named.npz") as stored:
+        columns = dict(stored)
+    for name, weight in zip(NAMES, CASE.basis(POINTS) @ [1e-5, 0.5, 0.3, 0.3, 0.1, 0.2], strict=True):
+        columns[name][7] = weight
+    np.savez(tmp_path / "hardly.npz", **columns)
+    found = inspect_eft_files(tmp_path / "hardly.npz", pattern="rwgt*")
+    assert [point.n_uncovered for point in found.points] == [0, 1, 1, 1, 1, 1, 1]
+    assert found.points[1].largest_ratio == pytest.approx(80_001, rel=1e-6)
+    at = {tuple(point.theta.values()): point.negative_fraction for point in found.points}
+    assert at[-1.0, 0.0] == pytest.approx(1 / 6000)
+    assert found.axes[0].lowest == pytest.approx(-2e-5, rel=1e-3)
+    said = CliRunner().invoke(app, ["eft", "inspect", str(tmp_path / "hardly.npz"), "--pattern", "rwgt*"])
+    text = " ".join(said.output.split())
+    assert (
+        "1 of 6000 events have nearly no weight at the reference: less than a thousandth of that at a = 1"
+        in text
+    )
+    assert "and such at 5 other points" in text
+
+
 def test_points_in_another_order_are_refused(files: Path) -> None:
     swapped = [NAMES[1], NAMES[0], *NAMES[2:]]
     with pytest.raises(
@@ -329,6 +351,9 @@ def test_ready_coefficients_in_other_orders_and_in_one_vector(files: Path, tmp_p
         files / "ready.npz", coefficients=[f"c{k}" for k in range(6)], parameters=["a", "b"], weight="w"
     )
     assert len(drawn.points) == 4
+    ready = ["--coefficients", ",".join(f"c{k}" for k in range(6)), "--parameters", "a,b", "--weight", "w"]
+    said = CliRunner().invoke(app, ["eft", "inspect", str(files / "ready.npz"), *ready])
+    assert "14-bit" not in said.output  # nothing is known of how they were stored
     assert all(point.effective_size < 6000 for point in drawn.points)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +25,32 @@ _ROUNDING_ERRORS = 3.0
 """What is below zero by less than so many errors of weights with 14 bits is not negative."""
 _NEAR = 1e-4
 _VANISHES = 1e-9
+_UNCOVERED = 1000.0
+"""Weight over that of the reference above which the reference hardly has the event."""
 _CHUNK = 2**16
 
 
 @dataclass(frozen=True)
 class EftPoint:
-    """What the weights at one point are like."""
+    """What the weights at one point are like.
+
+    Attributes:
+        theta: The point, by name.
+        rate: Cross-section relative to the reference.
+        effective_size: Effective size of the weights there.
+        negative_fraction: Share of the events with a negative weight, beyond what rounding explains.
+        largest_share: Largest share of one event in the sum of absolute weights.
+        largest_ratio: Largest absolute weight over that of the same event at the reference.
+        n_uncovered: Events that have nearly no weight at the reference beside that here: `largest_ratio` above a thousand.
+    """
 
     theta: dict[str, float]
     rate: float
     effective_size: float
     negative_fraction: float
     largest_share: float
+    largest_ratio: float
+    n_uncovered: int
 
 
 @dataclass(frozen=True)
@@ -149,10 +163,8 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
     means = w @ c / total
     spread = np.sqrt(np.abs(w @ np.square(c - means)) / total)
     rounding, n_same = np.zeros(basis.n_terms), 0
-    resolved = _VANISHES * np.abs(c)
     if sample.solved is not None and sample.weights is not None:
-        resolved = sample.solved.rounding_error(sample.weights)
-        errors = np.sqrt(np.mean(np.square(resolved), axis=0))
+        errors = np.sqrt(np.mean(np.square(sample.solved.rounding_error(sample.weights)), axis=0))
         rounding = np.divide(errors, spread, out=np.zeros_like(errors), where=spread > 1e-9 * np.abs(means))
         n_same = int(np.sum(np.ptp(sample.weights, axis=1) == 0)) if sample.weights.shape[1] > 1 else 0
     largest = np.abs(c).max(axis=0)
@@ -166,8 +178,8 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
         float("nan") if sample.solved is None else sample.solved.condition_number,
         0.0 if sample.solved is None else float(sample.solved.residual.max()),
         tuple(rounding.tolist()),
-        tuple(_point(basis, theta, c, w, resolved) for theta in points),
-        tuple(_axis(basis, number, c, resolved, reference) for number in range(basis.n_parameters)),
+        tuple(_points(sample, points)),
+        tuple(_axis(sample, number, reference) for number in range(basis.n_parameters)),
         tuple(means.tolist()),
         tuple(largest.tolist()),
         tuple(int(number) for number in order[:_N_LARGEST]),
@@ -176,31 +188,41 @@ def inspected(sample: EftSample, points: FloatArray) -> InspectedEft:
     )
 
 
-def _point(
-    basis: PolynomialBasis, theta: FloatArray, c: FloatArray, w: FloatArray, resolved: FloatArray
-) -> EftPoint:
-    monomials = basis(theta)
-    weights = w * (c @ monomials)
-    absolute = np.abs(weights)
-    is_negative = weights < -_ROUNDING_ERRORS * np.abs(w) * (resolved @ np.abs(monomials))
-    return EftPoint(
-        dict(zip(basis.parameters, theta.tolist(), strict=True)),
-        float(weights.sum() / w.sum()),
-        effective_size(weights),
-        float(np.mean(is_negative)),
-        float(absolute.max() / max(float(absolute.sum()), 1e-300)),
-    )
+def _errors(sample: EftSample, rows: FloatArray) -> FloatArray:
+    """Return by how much rounding may have moved combinations of the coefficients of each event, `(n, n_rows)`."""
+    if sample.solved is not None and sample.weights is not None:
+        return sample.solved.intensity_error(sample.weights, rows)
+    return np.asarray(_VANISHES * np.abs(sample.coefficients) @ np.abs(rows).T)
 
 
-def _axis(
-    basis: PolynomialBasis, number: int, c: FloatArray, resolved: FloatArray, reference: FloatArray
-) -> EftAxis:
+def _points(sample: EftSample, points: FloatArray) -> Iterator[EftPoint]:
+    basis, w = sample.basis, sample.reference_weights
+    for theta in points:
+        monomials = basis(theta)
+        intensities = sample.coefficients @ monomials
+        weights = w * intensities
+        absolute, ratios = np.abs(weights), np.abs(intensities)
+        is_negative = weights < -_ROUNDING_ERRORS * np.abs(w) * _errors(sample, monomials[None])[:, 0]
+        yield EftPoint(
+            dict(zip(basis.parameters, theta.tolist(), strict=True)),
+            float(weights.sum() / w.sum()),
+            effective_size(weights),
+            float(np.mean(is_negative)),
+            float(absolute.max() / max(float(absolute.sum()), 1e-300)),
+            float(ratios.max()),
+            int(np.sum(ratios > _UNCOVERED)),
+        )
+
+
+def _axis(sample: EftSample, number: int, reference: FloatArray) -> EftAxis:
     """Return the largest interval around the reference in which every event has a nonnegative density."""
+    basis, c = sample.basis, sample.coefficients
     steps = _powers_along(basis, number, reference)
+    errors = _errors(sample, steps)
     lowest, highest = -np.inf, np.inf
     for start in range(0, len(c), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        roots = _crossings(c[rows] @ steps.T, resolved[rows] @ np.abs(steps).T)
+        roots = _crossings(c[rows] @ steps.T, errors[rows])
         lowest = max(lowest, float(roots[roots < 0].max(initial=-np.inf)))
         highest = min(highest, float(roots[roots > 0].min(initial=np.inf)))
     here = float(reference[number])
@@ -230,7 +252,8 @@ def _crossings(powers: FloatArray, errors: FloatArray) -> FloatArray:
             second = np.where(square != 0, -(slope + sign * root) / (2.0 * square), np.inf)
         real = discriminant > _TOUCHES * (slope**2 + np.abs(4.0 * square * constant))
         if n_powers == 3:
-            error = 4.0 * np.abs(constant) * errors[:, 2] + 2.0 * np.abs(slope) * errors[:, 1]
+            error = 4.0 * np.abs(constant) * errors[:, 2] + 4.0 * np.abs(square) * errors[:, 0]
+            error += 2.0 * np.abs(slope) * errors[:, 1]
             real &= discriminant > _ROUNDING_ERRORS * error
         found = np.concatenate([first[real], second[real]])
         return np.asarray(found[np.isfinite(found)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,6 +32,8 @@ __all__ = [
     "parse_points",
     "print_closure",
 ]
+
+_MOST_SHOWN = 5
 
 eft_app = typer.Typer(no_args_is_help=True, help="Densities that are polynomials of parameters.")
 
@@ -217,28 +219,49 @@ def _print(printer: Printer, found: InspectedEft) -> None:
         )
     rows = [
         [
-            ", ".join(f"{name} = {value:g}" for name, value in point.theta.items()),
+            _point_text(point.theta),
             f"{point.rate:.5g}",
             f"{point.effective_size:.6g}",
             percent(point.negative_fraction),
             percent(point.largest_share),
+            f"{point.largest_ratio:.4g}",
         ]
         for point in found.points
     ]
-    printer.table("", ["point", "rate", "effective size", "negative", "largest share"], rows)
+    printer.table(
+        "", ["point", "rate", "effective size", "negative", "largest share", "largest w/w_ref"], rows
+    )
+    uncovered = [point for point in found.points if point.n_uncovered]
+    if uncovered:
+        worst = max(uncovered, key=lambda point: point.n_uncovered)
+        printer.line(
+            f"{worst.n_uncovered} of {found.n_events} events have nearly no weight at the reference: less than a thousandth of that at "
+            f"{_point_text(worst.theta)}"
+            + (f", and such at {len(uncovered) - 1} other points" if len(uncovered) > 1 else "")
+            + ". A reference nearer to these points covers them better."
+        )
+    has_weights = found.n_weights > 0  # only of these can be said what rounding does
     rows = [
-        [term, f"{mean:.5g}", f"{largest:.4g}", f"{error:.2g}"]
+        [term, f"{mean:.5g}", f"{largest:.4g}", *([f"{error:.2g}"] if has_weights else [])]
         for term, mean, largest, error in zip(
             found.terms, found.means, found.largest, found.rounding_errors, strict=True
         )
     ]
-    printer.table("", ["term", "rate", "largest |c|", "14-bit error / spread"], rows)
+    printer.table(
+        "", ["term", "rate", "largest |c|", *(["14-bit error / spread"] if has_weights else [])], rows
+    )
     for axis in found.axes:
         where = f"for {axis.parameter} between {axis.lowest:.4g} and {axis.highest:.4g}"
         if not math.isfinite(axis.lowest) and not math.isfinite(axis.highest):
             where = f"at every value of {axis.parameter}"
         printer.line(f"The density of every event is nonnegative {where} (others at the reference).")
     printer.line(f"Largest coefficients: events {', '.join(str(number) for number in found.largest_events)}")
+
+
+def _point_text(theta: Mapping[str, float]) -> str:
+    """Name all parameters of a point, of many only those that are not zero."""
+    shown = {name: value for name, value in theta.items() if value} if len(theta) > _MOST_SHOWN else theta
+    return ", ".join(f"{name} = {value:g}" for name, value in shown.items()) or "all zero"
 
 
 def print_closure(printer: Printer, points: Sequence[EftClosure], features: Sequence[str]) -> None:

@@ -177,6 +177,12 @@ def _points(
     from quasiratio.io.weight_points import read_points  # noqa: PLC0415
 
     found = read_points(path)
+    if found.columns is not None or found.branch is not None or found.reference is not None:
+        msg = (
+            f"Got the points {str(path)!r} with names of columns, a branch or a reference, which the generator does not take: its columns "
+            "are named after the points; expected points alone. Leave these entries out."
+        )
+        raise InvalidInputError(msg)
     scales = [
         part.partition("=")[2] for part in (wilson or "").split(",") if part.strip().startswith("Lambda")
     ]
