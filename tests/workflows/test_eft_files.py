@@ -195,11 +195,12 @@ def test_weights_are_never_features(files: Path, tmp_path: Path) -> None:
     assert done.features == ("x", "noise", "a_like")
     for asked, why in (("rwgt0*", "'rwgt0_sm'"), ("y=x * rwgt1_a_1p0", "'rwgt1_a_1p0'")):
         with pytest.raises(InvalidInputError, match=f"made of {why}: weights or coefficients"):
-            fit_eft_files(tmp_path / "a.npz", pattern="rwgt[0-6]*", features=[asked])
+            fit_eft_files(tmp_path / "a.npz", pattern="rwgt[0-6]*", features=[asked], weight="lumi_scale")
     named = fit_eft_files(
         tmp_path / "a.npz",
         pattern="rwgt[0-6]*",
         features=["x"],
+        weight="1",
         estimator={"max_steps": 5, "random_state": 0},
     )
     assert named.features == ("x",)
@@ -277,6 +278,33 @@ def test_weights_that_were_filled_in_are_noticed(tmp_path: Path) -> None:
     assert said.exit_code == 0
     assert "All terms but the first vanish" in said.output
     assert "500 of 500 events have the same weight at all points" in said.output
+
+
+def test_a_weight_beside_those_at_points_is_not_left_out_in_silence(files: Path, tmp_path: Path) -> None:
+    """Those of nanoAOD are relative to genWeight, which may be negative; others are whole weights."""
+    uproot, ak = pytest.importorskip("uproot"), pytest.importorskip("awkward")
+    events = CASE.sample(500, np.random.default_rng(0))
+    weights = events.mined @ CASE.basis(POINTS).T
+    signs = np.where(np.arange(500) % 5 == 0, -2.0, 2.0)
+    vectors = ak.from_regular(ak.Array(weights))
+    types = {"x": np.float64, "LHEReweightingWeight": "var * float64", "genWeight": np.float64}
+    with uproot.recreate(tmp_path / "nano.root") as file:
+        file.mktree("Events", types)
+        file["Events"].extend(
+            {"x": events.features[:, 0], "LHEReweightingWeight": vectors, "genWeight": signs}
+        )
+    command = ["eft", "inspect", f"{tmp_path}/nano.root", "--branch", "LHEReweightingWeight"]
+    command += ["--points", str(files / "points.yaml")]
+    refused = CliRunner().invoke(app, command)
+    said = " ".join(refused.output.split())
+    assert refused.exit_code == 2
+    assert "which also has 'genWeight'; expected to be told" in said
+    assert said.endswith("Add --weight genWeight, or --weight 1 for whole weights.")
+    rates = []
+    for weight in ("genWeight", "1"):
+        done = CliRunner().invoke(app, [*command, "--weight", weight, "--json"])
+        rates.append(json.loads(done.output)["points"][1]["rate"])
+    assert rates == pytest.approx([signs @ weights[:, 1] / signs.sum(), weights[:, 1].mean()])
 
 
 def test_ready_coefficients_are_checked(files: Path, tmp_path: Path) -> None:

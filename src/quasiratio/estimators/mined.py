@@ -43,6 +43,7 @@ from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingHistory
 from quasiratio.training.history import HistoryDocument
 from quasiratio.training.standard import mined_settings
+from quasiratio.wording import first_of
 
 __all__ = ["CHECK_SHARE", "MinedDocument", "MinedEstimator", "MinedParameters", "Rate", "split_groups"]
 
@@ -162,7 +163,10 @@ class MinedEstimator(NetworkEstimator):
         self.require_means(self.means_)
         problem = self._problem(method, training)
         if problem is None:
-            msg = f"Got coefficients that are all constant on the reference ({', '.join(terms)}); there is nothing to learn."
+            msg = (
+                f"Got coefficients that are all constant on the reference ({first_of(terms, 6)}), so that there is nothing to learn; expected "
+                "some that vary. Check whether they are those of this sample, and whether they were filled in."
+            )
             raise InvalidInputError(msg)
         self.train_problem(problem, training, held_out)
         self.calibrate(features, coefficients, weights)

@@ -23,6 +23,7 @@ from quasiratio.io import (
     parse_features,
     read_sample,
 )
+from quasiratio.io.weight_names import weight_columns
 from quasiratio.io.weight_points import WeightPoints, is_named_after_a_point, points_of_names, read_points
 from quasiratio.io.weight_vectors import read_weight_vectors
 from quasiratio.sample import WeightedSample
@@ -145,7 +146,8 @@ def read_eft_sample(
         parameters: Names of the parameters, where neither points nor weights tell.
         order: Highest degree.
         reference: Point of the reference; by default all zero.
-        weight: Expression by which all weights are multiplied, such as `"genWeight"`.
+        weight: Expression by which all weights are multiplied, such as `"genWeight"`; `"1"` where they are whole weights of the events.
+            May be left out where no other column is named like a weight.
         selection: Events to use; all when left out.
         tree: Tree of ROOT files, where the path names none.
     """
@@ -167,6 +169,7 @@ def read_eft_sample(
             msg = "Got columns of coefficients without the names of the parameters; expected both."
             raise InvalidInputError(msg, advice="Name the parameters with `parameters`.")
         basis = PolynomialBasis(parameters, order)
+        _require_factor(table, weight, coefficients, basis.parameters)
         values = _ready(table, basis, coefficients, coefficient_order, condition)
         at = dict(reference or {})
         own = values @ basis(at)
@@ -179,6 +182,7 @@ def read_eft_sample(
         where = _weight_points(table, points, pattern, parameters)
         branch, columns = _columns_of_weights(where, branch, columns)
         basis = PolynomialBasis(where.parameters, order)
+        _require_factor(table, weight, columns or (f"n{branch}",), basis.parameters)
         weights = read_weight_vectors(
             table, len(where.points), columns=columns, branch=branch, selection=condition
         )
@@ -214,10 +218,7 @@ def read_eft_sample(
 
 def eft_features(sample: EftSample, wanted: Sequence[str] | None) -> list[Feature]:
     """Return the features that were asked for, or every numeric column but weights, coefficients and identifiers."""
-    known = set(sample.weight_columns)
-    for file in sample.table.files:  # those that the generator wrote, whichever of them are in use
-        noted = file.metadata().get("weight_columns")
-        known |= set(map(str, noted)) if isinstance(noted, list | tuple) else set()
+    known = {*sample.weight_columns, *_noted_weights(sample.table)}
     if wanted:
         chosen = parse_features(wanted, [sample.table])
         for feature in chosen:
@@ -242,6 +243,30 @@ def eft_features(sample: EftSample, wanted: Sequence[str] | None) -> list[Featur
         )
         raise InvalidInputError(msg, advice="Name the features with `features`.")
     return [Feature(name, name) for name in names]
+
+
+def _noted_weights(table: Table) -> set[str]:
+    """Return the weights at points that our generator wrote, whichever of them are in use; none of other files."""
+    noted = [file.metadata().get("weight_columns") for file in table.files]
+    return {str(name) for names in noted if isinstance(names, list | tuple) for name in names}
+
+
+def _require_factor(table: Table, weight: str | None, used: Sequence[str], parameters: Sequence[str]) -> None:
+    """Raise where nothing is said of a column that is named like a weight: weights at points may be relative to it, or whole."""
+    if weight is not None or _noted_weights(table):  # those of our generator are whole weights
+        return
+    found = [
+        name
+        for name in weight_columns(table)
+        if name not in used and not is_named_after_a_point(name, parameters)
+    ]
+    if found:
+        found.sort(key=lambda name: not name.lower().startswith("gen"))
+        msg = (
+            f"Got weights at points of {table.label!r}, which also has {first_of(found, 3)}; expected to be told whether the weights at "
+            "points are relative to such a weight, as those of nanoAOD are to genWeight, or whole weights of the events."
+        )
+        raise InvalidInputError(msg, advice=f"Add `weight={found[0]!r}`, or `weight='1'` for whole weights.")
 
 
 def _require_one_way(**given: object) -> None:
