@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 _MOST_SHOWN = 5
+_NOISY = 0.3
+"""Error by rounding over the spread of a term above which it is named."""
 
 eft_app = typer.Typer(no_args_is_help=True, help="Densities that are polynomials of parameters.")
 
@@ -250,6 +252,13 @@ def _print(printer: Printer, found: InspectedEft) -> None:
     printer.table(
         "", ["term", "rate", "largest |c|", *(["14-bit error / spread"] if has_weights else [])], rows
     )
+    noisy = [term for term, error in zip(found.terms, found.rounding_errors, strict=True) if error > _NOISY]
+    if noisy:
+        printer.line(
+            f"If the weights have 14 bits, as those of nanoAOD, rounding hides these terms: {', '.join(noisy[:_MOST_SHOWN])}"
+            + (f" and {len(noisy) - _MOST_SHOWN} more" if len(noisy) > _MOST_SHOWN else "")
+            + ". Points that are farther from what leaves them open, or a reference nearer to the points, determine them better."
+        )
     for axis in found.axes:
         where = f"for {axis.parameter} between {axis.lowest:.4g} and {axis.highest:.4g}"
         if not math.isfinite(axis.lowest) and not math.isfinite(axis.highest):
