@@ -121,6 +121,9 @@ def test_fit_says_what_it_does() -> None:
     assert "Left out, being constant or the same as another feature: year" in out
     assert "Objects: l1, l2; azimuths measured from l1; mirror images in eta" in out
     assert "says whether the value is there: j1" in out
+    undeclared = [*FIT[:4], "--features", "tau=where(flag, l1_eta, -999), l1_pt", "-o", "undeclared"]
+    out = run("fit", "reference.parquet", "target.parquet", *undeclared)
+    assert "Taken for missing values, being far from all others: tau (-999)\n" in out
     shown = run("models", "show", "said")
     assert "l1_ptg = l1_pt/1000\n" in shown
     assert "model.scaling.objects" in shown

@@ -18,7 +18,7 @@ from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
-from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles
+from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles, refuse_degrees
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingSettings, TrainingSource
 from quasiratio.training.standard import (
@@ -37,7 +37,6 @@ __all__ = ["FittedNetworkDocument", "NetworkEstimator", "NetworkParameters"]
 _RATE_TIMES_WIDTH = 0.64
 _NARROWEST = 32
 _LARGEST_COUNT = 10**12
-_DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
 
 
 class Widths(Document):
@@ -298,7 +297,7 @@ class NetworkEstimator(PersistentEstimator):
             return []
         fill = {names.index(name): value for name, value in self.fill_.items()}
         for column in declared:
-            _refuse_degrees(names[column], features[:, column], fill.get(column))
+            refuse_degrees(names[column], features[:, column], fill.get(column))
         return sorted(declared | set(recognised_angles(names, features, fill)))
 
     def sample_of(self, events: Any, weights: npt.ArrayLike | None = None) -> WeightedSample:  # noqa: ANN401
@@ -384,17 +383,3 @@ def _is_count(value: object) -> bool:
 
 def _are_widths(value: object) -> bool:
     return value is None or (isinstance(value, Sequence | np.ndarray) and all(_is_count(n) for n in value))
-
-
-def _refuse_degrees(name: str, values: npt.NDArray[Any], fill: float | None) -> None:
-    """Raise where an angle in radians has values that only one in degrees has."""
-    there = values if fill is None else values[values != values.dtype.type(fill)]
-    if not len(there):
-        return
-    low, high = float(there.min()), float(there.max())
-    if high - low > _DEGREES_SPAN and max(abs(low), abs(high)) <= _MOST_DEGREES:
-        msg = (
-            f"Got the angle {name!r} from {low:.4g} to {high:.4g}, which look like degrees; expected radians. Multiply it by "
-            "pi/180."
-        )
-        raise InvalidInputError(msg)

@@ -103,6 +103,7 @@ class SingleModelRatio(RatioEstimator):
         log_features_: Names of the features that the model takes in logarithm.
         periodic_features_: Names of the features that the model takes as angles.
         dropped_features_: Names of the features that the networks do not get, being constant or copies of others.
+        sentinels_: Numbers that were taken for missing values, by feature, as they are far from all others (`networks.sentinels`).
         trials_: `TrialReport`: how long and how strongly it was trained, and what else was tried.
         helped_: What was done because a first fit had failed; empty if nothing was.
         near_cap_: Share of the reference's |w| at the floor of its sign asymmetry, and a sentence where it matters.
@@ -273,6 +274,8 @@ class SingleModelRatio(RatioEstimator):
         self.log_features_ = where(scaling.uses_log & scaling.is_kept)
         self.periodic_features_ = where(scaling.is_periodic & scaling.is_kept)
         self.dropped_features_ = where(~scaling.is_kept)
+        fills = [(self.feature_list()[column], value) for column, value in scaling.fills.items()]
+        self.sentinels_ = {name: value for name, value in fills if name not in self.fill_}
 
     def facts_for_check(self) -> dict[str, Any]:
         """Return what `check_ratio` should know of the fit."""

@@ -1,9 +1,10 @@
 """Networks with a leading member axis, and the scaling of their inputs."""
 
 from quasiratio.networks.activations import ACTIVATIONS, Activation, activation_shares
+from quasiratio.networks.angles import recognised_angles, refuse_degrees
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
 from quasiratio.networks.objects import ObjectCoordinates
-from quasiratio.networks.standardize import FeatureScaling, recognised_angles
+from quasiratio.networks.standardize import FeatureScaling
 
 __all__ = [
     "ACTIVATIONS",
@@ -14,4 +15,5 @@ __all__ = [
     "activation_shares",
     "default_hidden_layers",
     "recognised_angles",
+    "refuse_degrees",
 ]

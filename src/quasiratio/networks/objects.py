@@ -23,10 +23,12 @@ from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
 
-__all__ = ["COLLINEAR", "TINY", "ObjectColumns", "ObjectCoordinates", "parsed_objects"]
+__all__ = ["COLLINEAR", "LARGEST_ETA", "TINY", "ObjectColumns", "ObjectCoordinates", "parsed_objects"]
 
 COLLINEAR, TINY = 1e-6, 1e-24
 """Added to $m_{ij}^2$, in units of the product of transverse momenta and as it is, to keep the logarithm finite."""
+LARGEST_ETA = 12.0
+"""Masses and distances know none beyond: no collider reaches it, and the -999 of an event without the object has no energy."""
 _SYMMETRIES = ("azimuth", "eta", "reflection")
 _NO_COLUMN = "-"
 
@@ -175,7 +177,8 @@ class ObjectCoordinates:
         if mirrors:
             parts.append(f"mirror images in {' and '.join(mirrors)} taken for the same")
         if self.pairs:
-            parts.append(f"masses and distances of {len(self.pairs)} pairs added")
+            n_pairs = len(self.pairs)
+            parts.append(f"masses and distances of {n_pairs} pair{'s' * (n_pairs > 1)} added")
         return "; ".join(parts)
 
     def __call__(self, features: Tensor) -> Tensor:
@@ -292,5 +295,5 @@ def _invariants(columns: list[Tensor], one: ObjectColumns, two: ObjectColumns) -
 
 def _momentum(columns: list[Tensor], group: ObjectColumns) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     pt, phi = columns[group.pt], columns[group.phi]
-    eta = torch.zeros_like(pt) if group.eta is None else columns[group.eta]
+    eta = torch.zeros_like(pt) if group.eta is None else columns[group.eta].clamp(-LARGEST_ETA, LARGEST_ETA)
     return pt, eta, phi, torch.zeros_like(pt) if group.mass is None else columns[group.mass]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -21,19 +20,19 @@ from torch import Tensor, nn
 
 from quasiratio.columns import FeatureMatrix, needs_double, without_dominant_value
 from quasiratio.networks.objects import ObjectCoordinates
+from quasiratio.networks.sentinels import recognised_sentinels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["FeatureScaling", "recognised_angles"]
+__all__ = ["FeatureScaling"]
 
 _HEAVY_TAIL_SKEWNESS = 1.0
 _ROOT_2 = 2.0**0.5
 """Brings the cosine of an angle without a preferred direction to unit variance."""
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REACH = 16.0
-"""How far from its centre a feature with an offset is followed, in units of about the width of its bulk."""
-_FULL_TURN = 0.9
+"""How far from its centre a feature is followed, in units of about the width of its bulk."""
+_N_PROBED = 100_000
 _EDGE_EVENTS, _LEAST_MARGIN = 10, 0.05
 """Edges are as far beyond the last training event as that is beyond the tenth, about where ten times the events would end,
 and at least this part of the range."""
@@ -104,7 +103,13 @@ class FeatureScaling(nn.Module):
     @property
     def filled(self) -> list[int]:
         """The features whose values may miss."""
-        return [] if self.fill is None else torch.nonzero(~self.fill.isnan()).flatten().tolist()
+        return list(self.fills)
+
+    @property
+    def fills(self) -> dict[int, float]:
+        """What stands for a missing value, by feature."""
+        values = [] if self.fill is None else self.fill.tolist()
+        return {column: value for column, value in enumerate(values) if not math.isnan(value)}
 
     def coordinate_names(self, features: Sequence[str]) -> list[str]:
         """Return what the coordinates are called."""
@@ -129,16 +134,17 @@ class FeatureScaling(nn.Module):
             features: `(n, d)` training features.
             periodic: Columns that are angles in radians.
             objects: Turns features into other coordinates; azimuths of objects are angles.
-            fill: The value that stands for a missing one, by column.
+            fill: The value that stands for a missing one, by column; others are recognised (`recognised_sentinels`).
             drop: Whether constants and copies of other coordinates are no inputs.
         """
         scaling = cls(features.shape[1], objects)
+        fill = {**recognised_sentinels(features, fill or ()), **(fill or {})}
         if fill:
             fills = [fill.get(column, math.nan) for column in range(features.shape[1])]
             scaling.fill = torch.tensor(fills, dtype=torch.float64)
         if features.dtype == np.float64:
             azimuths = [] if objects is None else [group.phi for group in objects.objects]
-            scaling._measure_offsets(features, {*periodic, *azimuths}, fill or {})
+            scaling._measure_offsets(features, {*periodic, *azimuths}, fill)
         scaling.is_periodic[scaling._angles(periodic)] = True
         tensor = torch.from_numpy(np.require(features, requirements=["C", "W"]))
         missing = None if scaling.fill is None else scaling._missing(tensor)
@@ -157,8 +163,7 @@ class FeatureScaling(nn.Module):
     def _measure(self, column: int, values: npt.NDArray[np.float64]) -> None:
         takes_log = bool(values.min() > 0 and _is_heavy_tailed(values))
         self.uses_log[column] = takes_log
-        if takes_log:
-            values = np.log(values)
+        values = _within_reach(np.log(values) if takes_log else values)
         edges = _edges(values)
         self.floor[column], self.ceiling[column] = np.exp(edges) if takes_log else edges
         width = float(values.std())
@@ -264,44 +269,6 @@ class FeatureScaling(nn.Module):
         return torch.stack([absent[..., list(one)].any(dim=-1) for one in self.objects.sources], dim=-1)
 
 
-def recognised_angles(
-    names: Sequence[str], features: FeatureMatrix, fill: Mapping[int, float] | None = None
-) -> list[int]:
-    """Return the columns that are azimuthal angles, by their name and by a range of one turn.
-
-    A word of the name ends with phi or contains azimuth (`jet_phi`, `metPhi`, `deltaphi`), and the values lie within
-    [-pi, pi] or [0, 2 pi] and fill at least nine tenths of it.
-
-    Args:
-        names: Names of the features.
-        features: `(n, d)` features.
-        fill: The value that stands for a missing one, by column.
-
-    Example:
-        >>> turn = np.linspace(-np.pi, np.pi, 100, dtype=np.float32)
-        >>> recognised_angles(["jet_phi", "eta", "philosophy"], np.column_stack([turn, turn, turn]))
-        [0]
-    """
-    found = []
-    for column, name in enumerate(names):
-        if not any(word.endswith("phi") or "azimuth" in word for word in _words(name)):
-            continue
-        values = features[:, column]
-        if fill and column in fill:
-            values = values[values != features.dtype.type(fill[column])]
-        if not len(values):
-            continue
-        low, high = float(values.min()), float(values.max())
-        fits = any(start - 1e-5 <= low and high <= start + 2 * math.pi + 1e-5 for start in (-math.pi, 0.0))
-        if fits and high - low >= _FULL_TURN * 2 * math.pi:
-            found.append(column)
-    return found
-
-
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)]
-
-
 def _is_copy(values: Tensor, known: dict[bytes, int]) -> bool:
     """Whether the same values were there before; remember them."""
     key = hashlib.blake2b(np.ascontiguousarray(values.cpu().numpy() + 0.0).data, digest_size=16).digest()
@@ -322,6 +289,23 @@ def _edges(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     low, tenth, other_tenth, high = (float(ordered[place]) for place in (0, rank, last - rank, last))
     least = _LEAST_MARGIN * (high - low)
     return low - max(tenth - low, least), high + max(high - other_tenth, least)
+
+
+def _within_reach(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the values with those far beyond the bulk moved to where it ends, so that single ones do not hide it.
+
+    Example:
+        >>> bulk = np.linspace(-1.0, 1.0, 101)
+        >>> moved = _within_reach(np.append(bulk, 1e6))
+        >>> round(float(moved.max()), 1), _within_reach(bulk) is bulk
+        (29.1, True)
+    """
+    bulk = without_dominant_value(values[:: max(1, len(values) // _N_PROBED)])
+    low, centre, high = np.quantile(bulk, [0.05, 0.5, 0.95])
+    reach = _REACH * float(high - low)
+    if not reach or max(float(values.max() - centre), float(centre - values.min())) <= reach:
+        return values
+    return np.clip(values, centre - reach, centre + reach)
 
 
 def _is_heavy_tailed(values: npt.NDArray[np.float64]) -> bool:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from quasiratio.model_files.document import Count, Document, Name, refuse_if
 from quasiratio.model_files.onnx_graph import OnnxGraph
-from quasiratio.networks.objects import COLLINEAR, TINY, ObjectColumns, ObjectCoordinates
+from quasiratio.networks.objects import COLLINEAR, LARGEST_ETA, TINY, ObjectColumns, ObjectCoordinates
 
 __all__ = ["Column", "ObjectDocument", "ObjectsDocument", "add_objects", "objects_document", "stored_objects"]
 
@@ -129,14 +129,14 @@ def _add_invariants(
     logarithm = graph.add("Log", graph.add("Add", graph.add("Max", squared, 0.0), regular))
     turns = graph.add("Floor", graph.add("Add", graph.add("Div", between, 2.0 * math.pi), 0.5))
     turned = graph.add("Sub", between, graph.add("Mul", turns, 2.0 * math.pi))
-    along = graph.add("Sub", _eta(columns, one), _eta(columns, two))
+    along = graph.add("Sub", _add_eta(graph, columns, one), _add_eta(graph, columns, two))
     distance = graph.add("Add", graph.add("Mul", along, along), graph.add("Mul", turned, turned))
     return graph.add("Mul", logarithm, 0.5), graph.add("Sqrt", distance)
 
 
 def _add_momentum(graph: OnnxGraph, columns: list[str], group: ObjectColumns) -> tuple[str, str, str | None]:
     """Add energy, momentum along the beam and squared mass, where there is one, of an object."""
-    eta, pt = _eta(columns, group), columns[group.pt]
+    eta, pt = _add_eta(graph, columns, group), columns[group.pt]
     grown, shrunk = graph.add("Exp", eta), graph.add("Exp", graph.add("Neg", eta))
     size = graph.add("Mul", pt, graph.add("Mul", graph.add("Add", grown, shrunk), 0.5))
     pz = graph.add("Mul", pt, graph.add("Mul", graph.add("Sub", grown, shrunk), 0.5))
@@ -148,8 +148,8 @@ def _add_momentum(graph: OnnxGraph, columns: list[str], group: ObjectColumns) ->
     return graph.add("Sqrt", squared), pz, mass
 
 
-def _eta(columns: list[str], group: ObjectColumns) -> str:
+def _add_eta(graph: OnnxGraph, columns: list[str], group: ObjectColumns) -> str:
     if group.eta is None:  # pairs have objects with eta only
         msg = f"the object {group.name!r} has no eta"
         raise ValueError(msg)
-    return columns[group.eta]
+    return graph.add("Max", graph.add("Min", columns[group.eta], LARGEST_ETA), -LARGEST_ETA)

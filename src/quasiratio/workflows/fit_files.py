@@ -78,6 +78,7 @@ class FittedFiles:
             "periodic": getattr(first, "periodic_features_", None),
             "dropped": getattr(first, "dropped_features_", None),
             "fill": first.fill_,
+            "sentinels": getattr(first, "sentinels_", None),
             "reference_density": asdict(first.reference_density_),
             "target_density": asdict(first.target_density_),
             "fit_check": asdict(self.estimator.fit_check_),

@@ -321,6 +321,9 @@ def _input_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimator
         )
     if fitted.fill_:
         lines.append(f"With an input that says whether the value is there: {', '.join(fitted.fill_)}")
+    sentinels = [f"{name} ({value:g})" for name, value in getattr(fitted, "sentinels_", {}).items()]
+    if sentinels:
+        lines.append(f"Taken for missing values, being far from all others: {', '.join(sentinels)}")
     return lines
 
 

@@ -1,0 +1,81 @@
+"""Which features are angles: by their name and a range of one turn, and none that is in degrees."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quasiratio.columns import FeatureMatrix
+from quasiratio.errors import InvalidInputError
+from quasiratio.networks.sentinels import isolated_value
+
+__all__ = ["recognised_angles", "refuse_degrees"]
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_FULL_TURN = 0.9
+_DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
+
+
+def recognised_angles(
+    names: Sequence[str], features: FeatureMatrix, fill: Mapping[int, float] | None = None
+) -> list[int]:
+    """Return the columns that are azimuthal angles, by their name and by a range of one turn.
+
+    A word of the name ends with phi or contains azimuth (`jet_phi`, `metPhi`, `deltaphi`), and the values lie within
+    [-pi, pi] or [0, 2 pi] and fill at least nine tenths of it. A number that stands for missing values does not count.
+
+    Args:
+        names: Names of the features.
+        features: `(n, d)` features.
+        fill: The value that stands for a missing one, by column.
+
+    Example:
+        >>> turn = np.linspace(-np.pi, np.pi, 100, dtype=np.float32)
+        >>> recognised_angles(["jet_phi", "eta", "philosophy"], np.column_stack([turn, turn, turn]))
+        [0]
+    """
+    found = []
+    for column, name in enumerate(names):
+        if not any(word.endswith("phi") or "azimuth" in word for word in _words(name)):
+            continue
+        low, high = _range(features[:, column], (fill or {}).get(column))
+        fits = any(start - 1e-5 <= low and high <= start + 2 * math.pi + 1e-5 for start in (-math.pi, 0.0))
+        if fits and high - low >= _FULL_TURN * 2 * math.pi:
+            found.append(column)
+    return found
+
+
+def refuse_degrees(name: str, values: npt.NDArray[np.floating[Any]], fill: float | None = None) -> None:
+    """Raise where an angle in radians has values that only one in degrees has.
+
+    Args:
+        name: Name of the feature.
+        values: Its values.
+        fill: The value that stands for a missing one.
+
+    Example:
+        >>> refuse_degrees("phi", np.linspace(-np.pi, np.pi, 100))
+    """
+    low, high = _range(values, fill)
+    if high - low > _DEGREES_SPAN and max(abs(low), abs(high)) <= _MOST_DEGREES:
+        msg = (
+            f"Got the angle {name!r} from {low:.4g} to {high:.4g}, which look like degrees; expected radians. Multiply it by "
+            "pi/180."
+        )
+        raise InvalidInputError(msg)
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _range(values: npt.NDArray[np.floating[Any]], fill: float | None) -> tuple[float, float]:
+    """Return the smallest and the largest of the values that are there, NaN where none is."""
+    missing = isolated_value(values) if fill is None else values.dtype.type(fill)
+    there = values if missing is None else values[values != missing]
+    return (float(there.min()), float(there.max())) if len(there) else (math.nan, math.nan)
