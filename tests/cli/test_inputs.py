@@ -182,6 +182,18 @@ def test_what_is_wrong_is_said_in_one_sentence(options: list[str], message: str)
     assert not Path("bad").exists()
 
 
+def test_evaluate_bins_what_is_there(model: str) -> None:
+    observables = "far=fill(jet_pt[0], -999), tau=where(flag, l1_eta, -999), own=where(flag, l1_eta, -999)"
+    options = ["--observables", observables, "--binning", "own=10:-1000:10", "--bins", "20", "--force"]
+    run("evaluate", model, "reference.root", "target.root", *options, "-o", "far")
+    histograms = json.loads(Path("far/results.json").read_text())["histograms"]
+    for name in ("far", "tau"):
+        assert len(histograms[name]["edges"]) == 22
+        assert histograms[name]["edges"][0] == -999.0
+        assert sum(value > 0 for value in histograms[name]["target"]) > 15
+    assert histograms["own"]["edges"] == np.linspace(-1000.0, 10.0, 11).tolist()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

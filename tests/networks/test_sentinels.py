@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from quasiratio.networks import FeatureScaling, recognised_angles, refuse_degrees
-from quasiratio.networks.sentinels import isolated_value, recognised_sentinels
+from quasiratio.networks import FeatureScaling, recognised_angles, recognised_sentinels, refuse_degrees
+from quasiratio.networks.sentinels import isolated_value
 
 N_EVENTS = 5000
 RNG = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def test_declared_columns_are_left_alone() -> None:
 def test_what_is_there_keeps_its_width_and_its_logarithm(dtype: type) -> None:
     """With -999 among the numbers the score had a width of 0.003, and no momentum a logarithm."""
     features: npt.NDArray[Any] = np.column_stack([gone(SCORE, -999.0), gone(MOMENTUM, -999.0)]).astype(dtype)
-    scaling = FeatureScaling.from_data(features)
+    scaling = FeatureScaling.from_data(features, fill=recognised_sentinels(features))
     declared = FeatureScaling.from_data(features, fill={0: -999.0, 1: -999.0})
     scaled = scaling(torch.from_numpy(features))
     torch.testing.assert_close(scaled, declared(torch.from_numpy(features)), rtol=0, atol=0)

@@ -14,6 +14,7 @@ from quasiratio import WeightedSample
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics import ObservableClosure, closure
 from quasiratio.plots import closure_figure, closure_grid_figure, sign_changes
+from quasiratio.plots.drawn_axis import range_without_far_bins
 from quasiratio.plots.style import short_number
 
 EDGES = np.linspace(0.0, 4.0, 9)
@@ -251,3 +252,50 @@ def test_nothing_global_changes(entry: ObservableClosure) -> None:
     closure_figure(entry)
     assert dict(mpl.rcParams) == before
     assert plt.get_fignums() == []
+
+
+def drawn(values: Any, edges: Any, **options: Any) -> Any:
+    sample = WeightedSample({"m": values})
+    result = closure(sample, {"none": np.ones(len(sample))}, sample, edges={"m": edges})
+    return closure_figure(result["m"], **options)
+
+
+@pytest.mark.parametrize("lower", ["pull", "difference", "quotient"])
+def test_time_stamps_are_drawn_from_an_offset_that_the_label_names(lower: Any) -> None:
+    figure = drawn(
+        1.7e9 + np.linspace(-40.0, 60.0, 500), 1.7e9 + np.linspace(-40.0, 60.0, 11), unit="s", lower=lower
+    )
+    main, below = figure.axes[:2]
+    assert main.get_xlim() == (-40.0, 60.0)
+    np.testing.assert_allclose(steps(main, "none").values, 0.01, rtol=0.05)
+    assert below.get_xlabel() == "m − 1700000000 [s]"
+
+
+def test_tiny_values_are_drawn_in_units_that_the_label_names() -> None:
+    figure = drawn(1e-300 * np.linspace(0.0, 5.0, 500), 1e-300 * np.linspace(0.0, 5.0, 6))
+    main, below = figure.axes
+    assert main.get_xlim() == pytest.approx((0.0, 5.0))
+    np.testing.assert_allclose(steps(main, "none").values, 0.2, rtol=0.05)
+    assert below.get_xlabel() == "m / $10^{-300}$"
+
+
+def test_bins_that_are_not_drawn_are_told_above() -> None:
+    values = np.append(np.linspace(0.0, 0.999, 90), np.full(10, -999.0))
+    edges = np.array([-999.0, 0.0, 0.5, 1.0])
+    assert range_without_far_bins(edges) == (0.0, 1.0)
+    main = drawn(values, edges, x_range=(0.0, 1.0)).axes[0]
+    assert main.get_xlim() == (0.0, 1.0)
+    assert [text.get_text() for text in main.texts] == [
+        "not drawn: below 0: target 10.0%, reference 10.0%, none 10.0%"
+    ]
+    assert drawn(values, edges).axes[0].get_xlim() == (-999.0, 1.0)
+    assert not drawn(values, edges).axes[0].texts
+    with pytest.raises(InvalidInputError, match="expected two increasing numbers"):
+        drawn(values, edges, x_range=(1.0, 0.0))
+
+
+def test_far_bins_are_those_that_would_leave_no_room() -> None:
+    assert range_without_far_bins(np.array([0.0, 1.0, 2.0, 999.0])) == (0.0, 2.0)
+    assert range_without_far_bins(np.array([-9.0, 0.0, 1.0, 2.0, 999.0])) == (0.0, 2.0)
+    assert range_without_far_bins(np.array([0.0, 20.0, 100.0, 180.0])) == (0.0, 180.0)
+    assert range_without_far_bins(np.array([0.0, 1.0])) == (0.0, 1.0)

@@ -74,6 +74,15 @@ def test_it_sees_correlations_that_no_observable_shows() -> None:
     assert 0.3 * truth < result.size < truth + 3 * result.size_error
 
 
+def test_it_looks_behind_numbers_for_missing_values() -> None:
+    samples = []
+    for seed, mean in ((0, 0.0), (1, 0.3)):
+        rng = np.random.default_rng(seed)
+        score = rng.normal(mean, 1.0, 4000)
+        samples.append(WeightedSample(np.where(rng.random(4000) < 0.1, -999.0, score)))
+    assert omnibus_test(samples[0], np.ones(4000), samples[1]).p_value < 1e-4
+
+
 def test_the_same_seed_gives_the_same_answer_and_scales_do_not_matter() -> None:
     reference, target = circle(1000, 0.0, 0), circle(1000, 0.1, 1)
     one = omnibus_test(reference, np.ones(1000), target)

@@ -18,7 +18,13 @@ from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
-from quasiratio.networks import ObjectCoordinates, default_hidden_layers, recognised_angles, refuse_degrees
+from quasiratio.networks import (
+    ObjectCoordinates,
+    default_hidden_layers,
+    recognised_angles,
+    recognised_sentinels,
+    refuse_degrees,
+)
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingSettings, TrainingSource
 from quasiratio.training.standard import (
@@ -211,6 +217,7 @@ class NetworkEstimator(PersistentEstimator):
             fixed_decay=self.weight_decay is not None,
             fixed_rate=self.learning_rate is not None,
         )
+        fill = {self.feature_list().index(name): value for name, value in self.fill_.items()}
         return Fit(
             training,
             held_out,
@@ -221,7 +228,7 @@ class NetworkEstimator(PersistentEstimator):
             self.layer_widths(n_events),
             self.activation_name(),
             self.periodic_columns(training.features),
-            {self.feature_list().index(name): value for name, value in self.fill_.items()},
+            fill | recognised_sentinels(training.features, fill),
             self.object_coordinates(),
             usable_device(self.device),
             self.n_threads,

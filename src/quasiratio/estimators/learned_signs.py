@@ -28,6 +28,7 @@ from quasiratio.metrics.negative_density import (
     is_negative,
     tail_lengths,
 )
+from quasiratio.networks import recognised_sentinels
 from quasiratio.ratios import OutputView, SignClass, SignResolvedModel, capped_log_odds
 from quasiratio.training import CrossEntropyObjective, Pool, TrainingSettings
 from quasiratio.training.standard import standard_batch_size, standard_weight_decay
@@ -188,7 +189,7 @@ def _sign_classifier(
         _HIDDEN_LAYERS,
         "silu",
         periodic,
-        {},
+        recognised_sentinels(events.features),
         None,
         device,
         None,

@@ -7,25 +7,21 @@ neither unique nor ordered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.metrics.arrays import FloatArray, checked_values
+from quasiratio.metrics.value_tails import ValueTails, bulk_of
 
 __all__ = [
-    "ValueTails",
     "checked_edges",
     "natural_edges",
     "natural_edges_of",
     "radial_edges",
     "uniform_edges",
 ]
-
-_TAIL = 1e-3
 
 
 def uniform_edges(
@@ -85,6 +81,9 @@ def radial_edges(
 def natural_edges(values_a: npt.ArrayLike, values_b: npt.ArrayLike, *, n_bins: int = 99) -> FloatArray:
     """Return one bin per value where both samples hold few whole numbers, else `uniform_edges`.
 
+    The smallest or largest value has a bin of its own where many events share it and a gap follows: it may stand for a
+    missing one, and -999 would leave a single bin for all others.
+
     Args:
         values_a: Values of one sample.
         values_b: Values of the other.
@@ -93,70 +92,12 @@ def natural_edges(values_a: npt.ArrayLike, values_b: npt.ArrayLike, *, n_bins: i
     Example:
         >>> natural_edges([0, 1, 1, 2], [0, 1, 3]).tolist()
         [-0.5, 0.5, 1.5, 2.5, 3.5]
+        >>> score = np.append(np.linspace(0.0, 1.0, 90), np.full(10, -999.0))
+        >>> natural_edges(score, score, n_bins=2).round(2).tolist()
+        [-999.0, 0.0, 0.5, 1.0]
     """
     first, second = (ValueTails.of(_nonempty(values)) for values in (values_a, values_b))
     return natural_edges_of(first, second, n_bins=n_bins)
-
-
-@dataclass
-class ValueTails:
-    """What the edges of an observable depend on, over the values of one part of a sample, or of several.
-
-    Attributes:
-        n_values: Number of values.
-        n_kept: How many of the smallest and of the largest values are kept: those beyond the percentiles, and some.
-        smallest: The smallest values.
-        largest: The largest values.
-        are_whole: Whether all are whole numbers.
-
-    Example:
-        >>> values = np.random.default_rng(0).normal(size=5000)
-        >>> tails = ValueTails.of(values[:1000], 5000)
-        >>> tails.add(values[1000:])
-        >>> bool(np.allclose(tails.percentiles, np.percentile(values, [0.1, 99.9]), rtol=1e-14))
-        True
-    """
-
-    n_values: int
-    n_kept: int
-    smallest: FloatArray
-    largest: FloatArray
-    are_whole: bool
-
-    @classmethod
-    def of(cls, values: FloatArray, n_most: int | None = None) -> Self:
-        """Begin with some values, of a sample that has no more than `n_most`; these are all when left out."""
-        n_kept = 2 + int((len(values) if n_most is None else n_most) * _TAIL)
-        tails = cls(0, n_kept, np.empty(0), np.empty(0), are_whole=True)
-        tails.add(values)
-        return tails
-
-    def add(self, values: npt.NDArray[Any]) -> None:
-        """Add finite values."""
-        self.n_values += len(values)
-        self.smallest = _smallest(np.concatenate([self.smallest, values]), self.n_kept)
-        self.largest = -_smallest(-np.concatenate([self.largest, values]), self.n_kept)
-        self.are_whole = self.are_whole and bool(np.array_equal(values, np.floor(values)))
-
-    def merge(self, other: ValueTails) -> None:
-        """Add what was found in other values."""
-        self.n_values += other.n_values
-        self.smallest = _smallest(np.concatenate([self.smallest, other.smallest]), self.n_kept)
-        self.largest = -_smallest(-np.concatenate([self.largest, other.largest]), self.n_kept)
-        self.are_whole = self.are_whole and other.are_whole
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
-        return float(self.smallest.min()), float(self.largest.max())
-
-    @property
-    def percentiles(self) -> tuple[float, float]:
-        """The percentiles of `uniform_edges`, between values as those of NumPy."""
-        return (
-            _between(np.sort(self.smallest), (self.n_values - 1) * _TAIL),
-            -_between(np.sort(-self.largest), (self.n_values - 1) * _TAIL),
-        )
 
 
 def natural_edges_of(first: ValueTails, second: ValueTails, *, n_bins: int) -> FloatArray:
@@ -167,23 +108,21 @@ def natural_edges_of(first: ValueTails, second: ValueTails, *, n_bins: int) -> F
         second: What is known of the other.
         n_bins: As for `natural_edges`.
     """
-    lower = min(first.bounds[0], second.bounds[0])
-    upper = max(first.bounds[1], second.bounds[1])
-    if upper - lower < n_bins and first.are_whole and second.are_whole and lower < upper:
+    samples = (first, second)
+    are_whole = first.are_whole and second.are_whole
+    lower, upper = min(one.bounds[0] for one in samples), max(one.bounds[1] for one in samples)
+    if upper - lower < n_bins and are_whole and lower < upper:
         return np.arange(lower - 0.5, upper + 1.0)
-    return _common_range([first.percentiles, second.percentiles], n_bins)
-
-
-def _smallest(values: npt.NDArray[Any], n_kept: int) -> FloatArray:
-    kept = np.partition(values, n_kept)[:n_kept] if len(values) > n_kept else values
-    return kept.astype(np.float64)
-
-
-def _between(ordered: FloatArray, position: float) -> float:
-    """Return the value at a position that may lie between two of them."""
-    before = int(position)
-    after = min(before + 1, len(ordered) - 1)
-    return float(ordered[before] + (ordered[after] - ordered[before]) * (position - before))
+    inner = bulk_of(samples, n_bins)
+    if inner is None:
+        return _common_range([one.percentiles for one in samples], n_bins)
+    if are_whole and 0.0 < inner.highest - inner.lowest < n_bins:
+        edges = np.arange(inner.lowest - 0.5, inner.highest + 1.0)
+    else:
+        edges = _linear_edges(inner.low, inner.high, n_bins)
+    below = [lower] if inner.leaves_lowest else []
+    above = [np.nextafter(upper, np.inf)] if inner.leaves_highest else []
+    return np.concatenate([below, edges, above])
 
 
 def _common_range(ranges: Sequence[Sequence[float]], n_bins: object) -> FloatArray:

@@ -4,6 +4,7 @@ from quasiratio.networks.activations import ACTIVATIONS, Activation, activation_
 from quasiratio.networks.angles import recognised_angles, refuse_degrees
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
 from quasiratio.networks.objects import ObjectCoordinates
+from quasiratio.networks.sentinels import recognised_sentinels
 from quasiratio.networks.standardize import FeatureScaling
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "activation_shares",
     "default_hidden_layers",
     "recognised_angles",
+    "recognised_sentinels",
     "refuse_degrees",
 ]

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from quasiratio.columns import FeatureMatrix, needs_double, without_dominant_value
 from quasiratio.networks.objects import ObjectCoordinates
-from quasiratio.networks.sentinels import recognised_sentinels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -134,17 +133,16 @@ class FeatureScaling(nn.Module):
             features: `(n, d)` training features.
             periodic: Columns that are angles in radians.
             objects: Turns features into other coordinates; azimuths of objects are angles.
-            fill: The value that stands for a missing one, by column; others are recognised (`recognised_sentinels`).
+            fill: The value that stands for a missing one, by column, declared or recognised (`recognised_sentinels`).
             drop: Whether constants and copies of other coordinates are no inputs.
         """
         scaling = cls(features.shape[1], objects)
-        fill = {**recognised_sentinels(features, fill or ()), **(fill or {})}
         if fill:
             fills = [fill.get(column, math.nan) for column in range(features.shape[1])]
             scaling.fill = torch.tensor(fills, dtype=torch.float64)
         if features.dtype == np.float64:
             azimuths = [] if objects is None else [group.phi for group in objects.objects]
-            scaling._measure_offsets(features, {*periodic, *azimuths}, fill)
+            scaling._measure_offsets(features, {*periodic, *azimuths}, fill or {})
         scaling.is_periodic[scaling._angles(periodic)] = True
         tensor = torch.from_numpy(np.require(features, requirements=["C", "W"]))
         missing = None if scaling.fill is None else scaling._missing(tensor)

@@ -25,6 +25,7 @@ from quasiratio.plots.closure_panels import (
     scale_logarithmically,
 )
 from quasiratio.plots.drawable import positive_limit, require_choice
+from quasiratio.plots.drawn_axis import drawn_axis, name_hidden_bins
 from quasiratio.plots.style import (
     axis_label,
     density_label,
@@ -101,18 +102,20 @@ def closure_grid_figure(
         figure.get_layout_engine().set(h_pad=0.03, hspace=0.0)  # type: ignore[union-attr, call-arg]
         cells = figure.add_gridspec(2 * rows, columns, height_ratios=[2.4, 1.0] * rows)
         mains = []
-        for i, (closure, entries) in enumerate(zip(closures, by_cell, strict=True)):
+        for i, closure in enumerate(closures):
             row, column = divmod(i, columns)
             main = figure.add_subplot(cells[2 * row, column])
             below = figure.add_subplot(cells[2 * row + 1, column], sharex=main)
             main.tick_params(labelbottom=False)
             unit = (units or {}).get(closure.name)
-            draw_densities(main, closure, entries, styles)
-            draw(below, closure, entries, styles, limit)
-            mark_sign_changes([main, below], closure.target)
+            shown = drawn_axis(closure, (labels or {}).get(closure.name, closure.name), None)
+            entries = [shown.closure[method] for method in chosen]
+            draw_densities(main, shown.closure, entries, styles)
+            draw(below, shown.closure, entries, styles, limit)
+            mark_sign_changes([main, below], shown.closure.target)
             main.set_ylabel(density_label(unit))
-            main.set_xlim(closure.edges[0], closure.edges[-1])
-            below.set_xlabel(axis_label((labels or {}).get(closure.name, closure.name), unit))
+            main.set_xlim(*shown.x_range)
+            below.set_xlabel(axis_label(shown.label, unit))
             if titles is not None:
                 draw_title(main, titles[i])
             for axes in (main, below):
@@ -142,6 +145,7 @@ def closure_figure(
     pull_limit: float = 5.0,
     quotient_limit: float = 0.25,
     log: bool = False,
+    x_range: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw densities above and their deviations from the target below.
 
@@ -161,6 +165,8 @@ def closure_figure(
         pull_limit: Pulls and differences are drawn from minus to plus this value.
         quotient_limit: Quotients are drawn this far on either side of one.
         log: Draw the densities on a logarithmic scale; bins that are not positive have no place on it.
+        x_range: What to draw of the observable; a line above the figure then says what is in the bins beyond. Everything
+            when left out.
 
     Example:
         >>> from quasiratio import WeightedSample
@@ -172,6 +178,8 @@ def closure_figure(
     """
     require_choice(lower, "lower", ("pull", "difference", "quotient"))
     limits = positive_limit(pull_limit, "pull_limit"), positive_limit(quotient_limit, "quotient_limit")
+    shown = drawn_axis(closure, label or closure.name, x_range)
+    hidden, closure = closure, shown.closure
     entries = closure.methods if methods is None else tuple(closure[method] for method in methods)
     styles = method_styles([entry.method for entry in entries])
     below = [_STRIP_HEIGHT for _ in entries] if lower == "pull" else [_PANEL_HEIGHT]
@@ -204,7 +212,8 @@ def closure_figure(
             extra=member_entry(entries, styles),
             captions={} if lower == "pull" else {e.method: quality_text(e) for e in entries},
         )
-        main.set_xlim(closure.edges[0], closure.edges[-1])
-        panels[-1].set_xlabel(axis_label(label or closure.name, unit))
+        name_hidden_bins(main, hidden, entries, x_range)
+        main.set_xlim(*shown.x_range)
+        panels[-1].set_xlabel(axis_label(shown.label, unit))
         draw_title(main, title)
     return figure

@@ -8,6 +8,7 @@ from typing import Literal
 
 from quasiratio.metrics import ClosureResult, ObservableClosure
 from quasiratio.plots import closure_figure
+from quasiratio.plots.drawn_axis import range_without_far_bins
 from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.content import Cell, Picture, Table
 from quasiratio.report.safe_text import number_text
@@ -94,12 +95,15 @@ class Drawing:
         unit: Its unit.
         log: Whether densities have a logarithmic scale.
         lower: What is drawn below the densities.
+        hides_far_bins: Whether the bins are those of `metrics.natural_edges`, of which a far one, as that of -999, has no
+            place on the axis.
     """
 
     label: str | None = None
     unit: str | None = None
     log: bool = False
     lower: Literal["pull", "difference", "quotient"] = "pull"
+    hides_far_bins: bool = False
 
 
 def closure_pictures(result: ClosureResult, drawings: Mapping[str, Drawing] | None = None) -> list[Picture]:
@@ -126,6 +130,7 @@ def closure_pictures(result: ClosureResult, drawings: Mapping[str, Drawing] | No
             unit=drawing.unit,
             lower=drawing.lower,
             log=drawing.log,
+            x_range=range_without_far_bins(entry.edges) if drawing.hides_far_bins else None,
         )
         pictures.append(
             Picture(figure, _caption(entry, len(result.observables)), drawing.label or entry.name)

@@ -37,7 +37,7 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import InvalidInputError
-from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.networks import FeatureScaling, StackedMlp, recognised_sentinels
 from quasiratio.sample import WeightedSample, effective_size
 from quasiratio.training import Batch, Batches, CrossEntropyObjective, Pool, TrainingSettings, train
 
@@ -201,7 +201,7 @@ def _trained_functions(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the functions of all classifiers at the reference and at the target events, `(n_blocks - 1, n)`."""
     held_out, rest = zip(*(_cut(of_class[0]) for of_class in blocks), strict=True)
-    n_networks = _N_BLOCKS - 1
+    n_networks, fill = _N_BLOCKS - 1, recognised_sentinels(np.concatenate(features))
     scalings, inputs, pools, n_before = [], [], [], 0
     for k in range(n_networks):
         chosen = [
@@ -209,7 +209,7 @@ def _trained_functions(
             for first, of_class in zip(rest, blocks, strict=True)
         ]
         x, classes, abs_weights = _labelled(features, weights, chosen)
-        scalings.append(FeatureScaling.from_data(x))
+        scalings.append(FeatureScaling.from_data(x, fill=fill))
         inputs.append(scalings[-1](torch.from_numpy(x)))
         pools.append(Pool(torch.arange(n_before, n_before + len(x)), classes, abs_weights[None]))
         n_before += len(x)
@@ -222,7 +222,7 @@ def _trained_functions(
     )
     network = StackedMlp(
         n_networks,
-        x.shape[1],
+        scalings[0].n_inputs,
         _HIDDEN_LAYERS,
         4,
         activation="silu",

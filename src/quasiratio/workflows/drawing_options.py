@@ -102,11 +102,13 @@ class DrawingOptions:
         from quasiratio.report.closure_section import Drawing  # noqa: PLC0415 - slow to import
 
         found = {}
+        own_bins = {_parsed(one)[0] for one in self.binning}
         for name in names:
             match = _UNIT.fullmatch(self.labels.get(name, ""))
             label = match["label"] if match else self.labels.get(name)
             is_log = name in self.log or _ALL in self.log
-            found[name] = Drawing(label, match["unit"] if match else None, is_log, self.lower)  # type: ignore[arg-type]
+            unit = match["unit"] if match else None
+            found[name] = Drawing(label, unit, is_log, self.lower, hides_far_bins=name not in own_bins)  # type: ignore[arg-type]
         return found
 
 

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from quasiratio.columns import FeatureMatrix
 from quasiratio.estimators.fingerprint import SeenEvents
 from quasiratio.metrics import ClosureResult, weighted_histogram
-from quasiratio.metrics.binning import ValueTails, natural_edges_of
+from quasiratio.metrics.binning import natural_edges_of
 from quasiratio.metrics.closure import MethodFill, filled_closure, sample_shares
 from quasiratio.metrics.histogram import WeightedHistogram
 from quasiratio.metrics.parts import Blocks
+from quasiratio.metrics.value_tails import ValueTails
 from quasiratio.metrics.weights import WeightSums
 from quasiratio.networks.mlp import TILE
 from quasiratio.report.evaluation import MODEL, Evaluation, evaluate_model
