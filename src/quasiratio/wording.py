@@ -8,7 +8,16 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["NamedFormula", "feature_line", "first_of", "percent", "plain_json", "shortened", "value_text"]
+__all__ = [
+    "NamedFormula",
+    "feature_line",
+    "first_of",
+    "percent",
+    "plain_json",
+    "range_texts",
+    "shortened",
+    "value_text",
+]
 
 _LONGEST_SHOWN = 60
 _REPR = reprlib.Repr()
@@ -60,6 +69,20 @@ def percent(fraction: float, digits: int = 2) -> str:
     """
     smallest = 10.0 ** -(digits + 2)
     return f"below {smallest:.{digits}%}" if 0 < fraction < smallest / 2 else f"{fraction:.{digits}%}"
+
+
+def range_texts(low: float, high: float) -> tuple[str, str]:
+    """Return the ends of a range with five digits, or as many as tell them apart.
+
+    Example:
+        >>> range_texts(-1.2345678, 250.0), range_texts(1699999930.90, 1700000092.42)
+        (('-1.2346', '250'), ('1699999930.9', '1700000092.4'))
+    """
+    size, span = max(abs(low), abs(high)), high - low
+    digits = 5
+    if 0 < span < size < math.inf:
+        digits = min(max(digits, 3 + math.ceil(math.log10(size / span))), 17)
+    return f"{low:.{digits}g}", f"{high:.{digits}g}"
 
 
 class NamedFormula(Protocol):

@@ -125,6 +125,8 @@ def test_fit_says_what_it_does() -> None:
     out = run("fit", "reference.parquet", "target.parquet", *undeclared)
     assert "Taken for missing values, being far from all others: tau (-999)\n" in out
     shown = run("models", "show", "said")
+    assert "  1699999" in shown  # of the time stamps as many digits as tell them apart
+    assert shown.count("  1700000") == 1
     assert "l1_ptg = l1_pt/1000\n" in shown
     assert "model.scaling.objects" in shown
 
@@ -142,6 +144,7 @@ def test_evaluate_draws_what_was_asked_for(model: str) -> None:
     out = run("evaluate", model, "reference.root", "target.parquet", *options, "-o", "report", "--force")
     assert "m_ll [GeV]" in out
     assert "H_T [GeV]" in out
+    assert "m_ll [GeV]" in run("models", "show", model)
     results = json.loads(Path("report/results.json").read_text())
     assert results["histograms"]["mll"]["edges"] == np.linspace(0, 200, 21).tolist()
     assert len(results["histograms"]["ht"]["edges"]) == 11

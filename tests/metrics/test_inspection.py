@@ -117,6 +117,19 @@ def test_recommendation_warns_of_what_no_method_can_mend() -> None:
     assert "100.00% of the target weight lies outside the reference's range of 'x'" in caution
 
 
+def test_counts_and_flags_overlap_as_their_values_do() -> None:
+    """Bins of five values each had said of any two flags that they overlap to 100%."""
+    rng = np.random.default_rng(0)
+    reference, target = (
+        WeightedSample({"flag": rng.random(20_000) < share, "n": rng.poisson(4 * share, 20_000)})
+        for share in (0.3, 0.8)
+    )
+    flag, count = feature_overlaps(reference, target)
+    assert flag.overlap == pytest.approx(0.5, abs=0.02)
+    both = [np.bincount(one.features[:, 1].astype(int), minlength=20) / 20_000 for one in (reference, target)]
+    assert count.overlap == pytest.approx(np.minimum(*both).sum(), abs=1e-9)
+
+
 def test_inspection_of_one_and_of_two_samples() -> None:
     reference, target = normal(0.0, 5000, 0), normal(0.5, 4000, 1)
     alone = inspect_samples(reference)

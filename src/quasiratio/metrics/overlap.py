@@ -22,7 +22,7 @@ from quasiratio.sample import WeightedSample, positive_sum
 __all__ = ["FeatureOverlap", "feature_overlaps", "overlaps_of_sums"]
 
 _N_BINS = 200
-_N_MERGED = 5  # fewer bins for the overlap, which statistical fluctuations of the bins make smaller
+_N_WIDE = 40  # fewer bins for the overlap, which statistical fluctuations of the bins make smaller
 _N_PROBED = 100_000
 
 
@@ -159,9 +159,9 @@ def _counted(
 
 def _overlap(name: str, ranges: Sequence[tuple[float, float]], columns: Sequence[_Column]) -> FeatureOverlap:
     signed = [column.signed / column.signed.sum() for column in columns]
-    merged = [
-        np.add.reduceat(column.absolute, np.arange(0, len(column.absolute), _N_MERGED)) for column in columns
-    ]
+    n_bins = len(columns[0].absolute)
+    starts = np.arange(0, n_bins, max(1, n_bins // _N_WIDE))  # each value of a count or a flag stays a bin
+    merged = [np.add.reduceat(column.absolute, starts) for column in columns]
     return FeatureOverlap(
         name,
         ranges[0],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quasiratio.metrics import Grade, MethodClosure, ObservableClosure, disagreement, grade
-from quasiratio.report.safe_text import number_text
+from quasiratio.report.safe_text import ends_text
 
 __all__ = ["BEFORE", "SIGNIFICANCE", "ClosureQuality", "closure_qualities"]
 
@@ -70,8 +70,7 @@ class ClosureQuality:
     @property
     def place(self) -> str:
         """The bin of the largest pull, in words."""
-        low, high = self.pull_range
-        return f"{self.observable} between {number_text(low)} and {number_text(high)}"
+        return f"{self.observable} between {' and '.join(ends_text(*self.pull_range))}"
 
 
 def closure_qualities(

@@ -11,7 +11,7 @@ from quasiratio.plots import closure_figure
 from quasiratio.plots.drawn_axis import range_without_far_bins
 from quasiratio.report.closure_quality import ClosureQuality, closure_qualities
 from quasiratio.report.content import Cell, Picture, Table
-from quasiratio.report.safe_text import number_text
+from quasiratio.report.safe_text import ends_text, number_text
 
 __all__ = ["Drawing", "closure_pictures", "closure_table", "size_table"]
 
@@ -139,7 +139,7 @@ def closure_pictures(result: ClosureResult, drawings: Mapping[str, Drawing] | No
 
 
 def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell]:
-    low, high = row.pull_range
+    low, high = ends_text(*row.pull_range)
     cells: list[Cell] = [
         row.observable,
         row.method,
@@ -150,7 +150,7 @@ def _row(row: ClosureQuality, *, has_totals: bool, has_bands: bool) -> list[Cell
         "yes" if row.agrees else "no",
         row.relative_entropy,
         row.largest_pull,
-        f"{number_text(low)} to {number_text(high)}",
+        f"{low} to {high}",
         row.outside,
     ]
     return [*cells, row.member_band] if has_bands else cells
@@ -161,7 +161,7 @@ def _caption(entry: ObservableClosure, n_observables: int) -> str:
     after = "; ".join(
         f"{row.method} {number_text(row.chi2_per_dof)}{_with_training(row)} (largest pull "
         f"{number_text(row.largest_pull)} between "
-        f"{number_text(row.pull_range[0])} and {number_text(row.pull_range[1])})"
+        f"{' and '.join(ends_text(*row.pull_range))})"
         for row in methods
     )
     return f"chi2/ndof before {number_text(before.chi2_per_dof)}; {after}. ndof {before.n_dof}."

@@ -15,6 +15,7 @@ from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.plots import training_figure
 from quasiratio.report.content import Block, Cell, Facts, Picture, Section, Table, Text
 from quasiratio.report.origins import EvaluatedModel, SampleSource
+from quasiratio.report.safe_text import ends_text, number_text
 
 if TYPE_CHECKING:
     from quasiratio.training import TrainingHistory
@@ -41,9 +42,15 @@ def model_section(model: EvaluatedModel) -> Section:
     blocks: list[Block] = [Facts(facts), *_assumptions(estimator)]
     if isinstance(report := getattr(estimator, "report_", None), AutoReport):
         blocks += _choice(report)
-    ranges: list[list[Cell]] = [[name, low, high] for name, (low, high) in fingerprint.ranges.items()]
+    ranges: list[list[Cell]] = [[name, *_ends(*bounds)] for name, bounds in fingerprint.ranges.items()]
     blocks.append(Table(["feature", "lowest", "highest"], ranges, "Features, and their ranges in the fit."))
     return Section("Model", blocks)
+
+
+def _ends(low: float, high: float) -> tuple[Cell, Cell]:
+    """Return the ends of a range as numbers, or as texts where the digits of a table would not tell them apart."""
+    texts = ends_text(low, high)
+    return (low, high) if texts == (number_text(low), number_text(high)) else texts
 
 
 def _assumptions(estimator: RatioPredictor) -> list[Block]:

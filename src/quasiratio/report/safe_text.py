@@ -8,7 +8,9 @@ import re
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["anchor", "number_text", "paragraphs", "plain_number", "safe"]
+from quasiratio.wording import range_texts
+
+__all__ = ["anchor", "ends_text", "number_text", "paragraphs", "plain_number", "safe"]
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 _DIRECTIONS = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # turn around what follows them
@@ -79,6 +81,19 @@ def number_text(value: float) -> str:
     else:
         text = _three_digits(value)
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def ends_text(low: float, high: float) -> tuple[str, str]:
+    """Return the ends of a range as the page shows numbers, with more digits where three do not tell its width.
+
+    Example:
+        >>> ends_text(0.5, 12.345), ends_text(1700000010.25, 1700000012.5)
+        (('0.5', '12.3'), ('1700000010.25', '1700000012.5'))
+    """
+    if high - low > 0.01 * max(abs(low), abs(high)):
+        return number_text(low), number_text(high)
+    first, last = (text.replace("-", "\N{MINUS SIGN}") for text in range_texts(low, high))
+    return first, last
 
 
 def anchor(title: str, taken: set[str]) -> str:

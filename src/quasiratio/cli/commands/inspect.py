@@ -22,7 +22,7 @@ from quasiratio.cli.options import (
     split_list,
 )
 from quasiratio.cli.terminal import Printer, in_options
-from quasiratio.wording import feature_line, percent
+from quasiratio.wording import feature_line, percent, range_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def _print(printer: Printer, result: Inspection, names: Sequence[Feature]) -> No
         )
     printer.line("")
     if result.recommendation is None:
-        rows = [[name, *_range(bounds)] for name, bounds in result.reference.ranges.items()]
+        rows = [[name, *range_texts(*bounds)] for name, bounds in result.reference.ranges.items()]
         printer.table("", ["feature", "lowest", "highest"], rows)
         if result.reference.weights.negative_fraction > 0:
             printer.line("To make these weights positive: quasiratio positive IN -o OUT --weight EXPR")
@@ -125,13 +125,9 @@ def _sample_rows(samples: Sequence[SampleInspection]) -> list[list[str]]:
 def _overlap_row(feature: Any) -> list[str]:  # noqa: ANN401 - a FeatureOverlap
     return [
         feature.name,
-        " .. ".join(_range(feature.reference_range)),
-        " .. ".join(_range(feature.target_range)),
+        " .. ".join(range_texts(*feature.reference_range)),
+        " .. ".join(range_texts(*feature.target_range)),
         f"{feature.distance:.4f}",
         percent(feature.overlap),
         percent(feature.outside),
     ]
-
-
-def _range(bounds: tuple[float, float]) -> list[str]:
-    return [f"{bound:.5g}" for bound in bounds]

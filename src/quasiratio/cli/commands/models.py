@@ -10,7 +10,7 @@ import typer
 from quasiratio.cli.options import Json, Plugins, split_list
 from quasiratio.cli.terminal import Printer
 from quasiratio.registry import load_plugins
-from quasiratio.wording import percent
+from quasiratio.wording import percent, range_texts
 
 if TYPE_CHECKING:
     from quasiratio.estimators.fit_check import FitCheck
@@ -59,11 +59,13 @@ def _print(printer: Printer, path: Path, content: ModelFileDocument, plain: dict
         if check.status != "failed":
             printer.line(str(check))
     fingerprint = estimator["fingerprint"]
-    rows = [
-        [name, notes.kinds.get(name, ""), f"{low:.5g}", f"{high:.5g}"]
-        for name, (low, high) in fingerprint["ranges"].items()
-    ]
-    printer.table("", ["feature", "type", "lowest", "highest"], rows)
+    ranges = fingerprint["ranges"]
+    rows = [[name, notes.kinds.get(name, ""), *range_texts(*bounds)] for name, bounds in ranges.items()]
+    headings = ["feature", "type", "lowest", "highest"]
+    if notes.labels:
+        rows = [[*row, notes.labels.get(row[0], "")] for row in rows]
+        headings.append("label")
+    printer.table("", headings, rows)
     for name, formula in notes.formulas.items():
         printer.line(f"{name} = {formula}")
     for role, sample in (("Reference", notes.reference), ("Target", notes.target)):
