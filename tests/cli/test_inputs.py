@@ -131,6 +131,16 @@ def test_fit_says_what_it_does() -> None:
     assert "model.scaling.objects" in shown
 
 
+def test_degrees_are_warned_of_and_turned_into_radians() -> None:
+    given = ["fit", "reference.root", "target.root", *FIT[:4], "-o", "degrees", "--force"]
+    result = CliRunner().invoke(app, [*given, "--features", "a_phi=met_phi*57.29577951308232"])
+    assert result.exit_code == 0
+    assert result.stderr.count("'a_phi' looks like an angle in degrees") == 1
+    result = CliRunner().invoke(app, [*given, "--features", "a_phi=radians(met_phi*57.29577951308232)"])
+    assert "degrees" not in result.stderr
+    assert "Angles, taken as cosine and sine: a_phi" in result.stdout
+
+
 def test_evaluate_draws_what_was_asked_for(model: str) -> None:
     options = [
         "--observables",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from quasiratio.networks import FeatureScaling, recognised_angles, recognised_sentinels, refuse_degrees
+from quasiratio.errors import FeatureWarning
+from quasiratio.networks import (
+    FeatureScaling,
+    recognised_angles,
+    recognised_sentinels,
+    refuse_degrees,
+    warn_of_degrees,
+)
 from quasiratio.networks.sentinels import isolated_value
 
 N_EVENTS = 5000
@@ -90,3 +98,13 @@ def test_angles_with_sentinels_are_angles_and_degrees_are_refused() -> None:
     refuse_degrees("jet_phi", turn)
     with pytest.raises(ValueError, match=r"from -179.9 to 179.8, which look like degrees"):
         refuse_degrees("jet_phi", gone(np.degrees(ANGLE), -999.0))
+
+
+@pytest.mark.parametrize("start", [-180.0, 0.0])
+def test_azimuths_in_degrees_are_warned_of(start: float) -> None:
+    degrees = gone(np.linspace(start, start + 360.0, N_EVENTS), -999.0)
+    with pytest.warns(FeatureWarning, match=r"'jet_phi' looks like an angle in degrees.*radians\(jet_phi\)"):
+        warn_of_degrees(["jet_phi", "jet_eta"], np.column_stack([degrees, degrees]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_degrees(["jet_phi", "metPhi"], np.column_stack([ANGLE, 0.5 * degrees]))

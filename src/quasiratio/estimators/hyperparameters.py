@@ -24,6 +24,7 @@ from quasiratio.networks import (
     recognised_angles,
     recognised_sentinels,
     refuse_degrees,
+    warn_of_degrees,
 )
 from quasiratio.sample import WeightedSample
 from quasiratio.training import TrainingSettings, TrainingSource
@@ -218,6 +219,8 @@ class NetworkEstimator(PersistentEstimator):
             fixed_rate=self.learning_rate is not None,
         )
         fill = {self.feature_list().index(name): value for name, value in self.fill_.items()}
+        if self.periodic is None or len(self.periodic):
+            warn_of_degrees(self.feature_list(), training.features, fill)
         return Fit(
             training,
             held_out,

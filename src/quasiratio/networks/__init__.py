@@ -1,7 +1,7 @@
 """Networks with a leading member axis, and the scaling of their inputs."""
 
 from quasiratio.networks.activations import ACTIVATIONS, Activation, activation_shares
-from quasiratio.networks.angles import recognised_angles, refuse_degrees
+from quasiratio.networks.angles import recognised_angles, refuse_degrees, warn_of_degrees
 from quasiratio.networks.mlp import StackedMlp, default_hidden_layers
 from quasiratio.networks.objects import ObjectCoordinates
 from quasiratio.networks.sentinels import recognised_sentinels
@@ -18,4 +18,5 @@ __all__ = [
     "recognised_angles",
     "recognised_sentinels",
     "refuse_degrees",
+    "warn_of_degrees",
 ]

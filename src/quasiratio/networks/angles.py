@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quasiratio.columns import FeatureMatrix
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import FeatureWarning, InvalidInputError
 from quasiratio.networks.sentinels import isolated_value
 
-__all__ = ["recognised_angles", "refuse_degrees"]
+__all__ = ["recognised_angles", "refuse_degrees", "warn_of_degrees"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FULL_TURN = 0.9
@@ -39,15 +40,29 @@ def recognised_angles(
         >>> recognised_angles(["jet_phi", "eta", "philosophy"], np.column_stack([turn, turn, turn]))
         [0]
     """
-    found = []
-    for column, name in enumerate(names):
-        if not any(word.endswith("phi") or "azimuth" in word for word in _words(name)):
-            continue
-        low, high = _range(features[:, column], (fill or {}).get(column))
-        fits = any(start - 1e-5 <= low and high <= start + 2 * math.pi + 1e-5 for start in (-math.pi, 0.0))
-        if fits and high - low >= _FULL_TURN * 2 * math.pi:
-            found.append(column)
-    return found
+    return _turning(names, features, fill, 2 * math.pi)
+
+
+def warn_of_degrees(
+    names: Sequence[str], features: FeatureMatrix, fill: Mapping[int, float] | None = None
+) -> None:
+    """Warn of columns that `recognised_angles` would be of, were they not in degrees: they keep an edge.
+
+    Args:
+        names: Names of the features.
+        features: `(n, d)` features.
+        fill: The value that stands for a missing one, by column.
+
+    Example:
+        >>> warn_of_degrees(["jet_phi"], np.linspace(-np.pi, np.pi, 100)[:, None])
+    """
+    for column in _turning(names, features, fill, 360.0):
+        name = names[column]
+        msg = (
+            f"{name!r} looks like an angle in degrees, and is taken for a number with an edge at its ends. Give it in radians, "
+            f"as in the formula phi=radians({name})."
+        )
+        warnings.warn(msg, FeatureWarning, stacklevel=3)
 
 
 def refuse_degrees(name: str, values: npt.NDArray[np.floating[Any]], fill: float | None = None) -> None:
@@ -65,9 +80,25 @@ def refuse_degrees(name: str, values: npt.NDArray[np.floating[Any]], fill: float
     if high - low > _DEGREES_SPAN and max(abs(low), abs(high)) <= _MOST_DEGREES:
         msg = (
             f"Got the angle {name!r} from {low:.4g} to {high:.4g}, which look like degrees; expected radians. Multiply it by "
-            "pi/180."
+            "pi/180, or write radians() of it in a formula."
         )
         raise InvalidInputError(msg)
+
+
+def _turning(
+    names: Sequence[str], features: FeatureMatrix, fill: Mapping[int, float] | None, turn: float
+) -> list[int]:
+    """Return the columns that are named like azimuths and fill a turn that is so long."""
+    found = []
+    for column, name in enumerate(names):
+        if not any(word.endswith("phi") or "azimuth" in word for word in _words(name)):
+            continue
+        low, high = _range(features[:, column], (fill or {}).get(column))
+        beyond = 1e-5 * turn
+        fits = any(start - beyond <= low and high <= start + turn + beyond for start in (-turn / 2, 0.0))
+        if fits and high - low >= _FULL_TURN * turn:
+            found.append(column)
+    return found
 
 
 def _words(name: str) -> list[str]:

@@ -37,7 +37,7 @@ class Expression:
 
     Known are `+ - * / % **`, comparisons (also `20 < pt < 50`), `and or not` and `& | ~` between
     conditions, parentheses, numbers, and the functions `abs sqrt exp log log10 sin cos tan sinh cosh tanh asin acos
-    atan asinh acosh atanh atan2 deltaphi deltar min max where`; `deltaphi(phi1, phi2)` lies between -pi and pi, and `deltar` takes eta1, phi1, eta2,
+    atan asinh acosh atanh radians atan2 deltaphi deltar min max where`; `deltaphi(phi1, phi2)` lies between -pi and pi, and `deltar` takes eta1, phi1, eta2,
     phi2. A column is a plain or dotted name, an element of a jagged column (`jet_pt[0]`), one of `len sum min max` of a
     jagged column (`len(jet_pt)`), or any name in backticks. `fill(jet_pt[0], 0)` is zero in events without that
     element. All numbers are computed in double precision.

@@ -67,6 +67,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
         for name in ("abs", "sqrt", "exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
     **{name: (getattr(np, f"arc{name.removeprefix('a')}"), 1, 1) for name in _INVERSES},
+    "radians": (np.radians, 1, 1),
     "atan2": (np.arctan2, 2, 2),
     "deltaphi": (_delta_phi, 2, 2),
     "deltar": (_delta_r, 4, 4),
