@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import quasiratio as qr
+from quasiratio.cli.main import app
 from quasiratio.errors import InvalidInputError
+from quasiratio.estimators.mined_check import MinedCheck
 from quasiratio.estimators.variation_factors import VariationFactors
 
 N_EVENTS = 6000
@@ -115,6 +120,23 @@ def test_a_variation_that_depends_on_the_sign_is_learned() -> None:
     assert len(factors.parts) == 2
     found = factors.predict(qr.WeightedSample(x))[:, 0]
     assert np.sqrt(np.mean((found - 1.0 - 0.75 * x[:, 0]) ** 2)) < 0.08
+
+
+def test_a_failed_factor_fails_the_model_wherever_it_is_shown(case, tmp_path) -> None:
+    model = copy.copy(case[4])
+    factors = model.target_factors_[0]
+    broken = copy.copy(factors.parts[0])
+    broken.fit_check_ = MinedCheck("failed", 100, reasons=("Worse than a constant: up.",))
+    model.target_factors_ = [VariationFactors(factors.names, (broken, *factors.parts[1:]))]
+    assert model.fit_check_.status == "failed"
+    assert "Variations of the target: Worse than a constant: up." in str(model.fit_check_)
+    model.save(tmp_path / "model")
+    shown = (
+        CliRunner().invoke(app, ["models", "show", str(tmp_path / "model")], catch_exceptions=False).stdout
+    )
+    assert shown.startswith("DO NOT USE THIS FIT")
+    model.target_factors_ = [VariationFactors(factors.names, (factors.parts[0], broken))]
+    assert model.fit_check_.status == case[4].fit_check_.status  # its terms were chosen on events kept aside
 
 
 def test_one_array_serves_all_variations_and_folds_have_their_own(tmp_path) -> None:

