@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import quasiratio as qr
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, SupportWarning
 from quasiratio.io import Table, open_table
 from quasiratio.workflows import positive_files
 
@@ -45,6 +45,23 @@ def test_writes_positive_weights_of_the_same_sum_beside_everything(table: Table,
     assert done.report.gain > 2
     assert done.closure["x"].reference.chi_squared.value < 1.5
     assert done.as_dict()["closure"][0]["observable"] == "x"
+
+
+def test_constants_copies_and_numbers_for_missing_values(tmp_path: Path) -> None:
+    """A feature with one value had ended the command after its training."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=N_EVENTS)
+    columns: dict[str, Any] = {"x": x, "copy": x, "year": np.full(N_EVENTS, 2018), "flag": x > 0}
+    columns |= {"tau": np.where(x > 1, -999.0, x), "w": rng.choice([1.0, -1.0], N_EVENTS, p=[0.8, 0.2])}
+    np.savez(tmp_path / "in.npz", **columns)
+    with pytest.warns(SupportWarning, match="one value only: 'year'|copies: 'copy' of 'x'"):
+        done = positive_files(
+            tmp_path / "in.npz", reweighter=reweighter(), output=tmp_path / "out.npz", weight="w"
+        )
+    assert [one.name for one in done.closure.observables] == ["x", "flag", "tau"]
+    assert done.closure["flag"].edges.tolist() == [-0.5, 0.5, 1.5]
+    assert done.closure["tau"].edges[0] == -999.0
+    assert done.closure["tau"].reference.chi_squared.n_dof > 20
 
 
 def test_resampling_keeps_whole_events(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from quasiratio.metrics import (
 from quasiratio.report.omnibus import OmnibusTest, omnibus_test
 from quasiratio.sample import WeightedSample
 
-__all__ = ["MODEL", "Evaluation", "evaluate_model"]
+__all__ = ["MODEL", "Evaluation", "distinct_features", "evaluate_model"]
 
 MODEL = "model"
 FloatArray = npt.NDArray[np.float64]
@@ -118,7 +118,7 @@ def evaluate_model(
     sizes = getattr(model, "training_sizes_", None) or training_sizes
     at_reference, members = _predicted(model, reference)
     at_target = model.predict_ratio(target)
-    chosen = _distinct_features(reference, target) | dict(observables or {})
+    chosen = distinct_features(reference, target) | dict(observables or {})
     left_out = set(reference.names) - set(chosen)
     given = {name: bounds for name, bounds in (edges or {}).items() if name not in left_out}
     bounds: dict[str, Any] = dict.fromkeys(chosen, partial(natural_edges, n_bins=n_bins)) | given
@@ -172,10 +172,16 @@ def _judge_weights(model: RatioPredictor, reference: WeightedSample) -> FloatArr
     return signs.judge_weights(weights)
 
 
-def _distinct_features(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
+def distinct_features(reference: WeightedSample, target: WeightedSample) -> dict[str, Any]:
     """Return the features to compare: one with a single value has nothing to show, and a copy nothing new.
 
-    What is shown twice would count twice in the verdict.
+    What is shown twice would count twice in the verdict. What is left out is said in a warning.
+
+    Example:
+        >>> sample = WeightedSample({"pt": [1.0, 2.0], "copy": [1.0, 2.0], "year": [2018, 2018]})
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     list(distinct_features(sample, sample))
+        ['pt']
     """
     constant: list[str] = []
     copies: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.polynomial import PolynomialRatio
-from quasiratio.metrics import ClosureResult, closure
+from quasiratio.metrics import ClosureResult, closure, natural_edges
+from quasiratio.report.evaluation import distinct_features
 from quasiratio.sample import WeightedSample
 from quasiratio.workflows.eft_inspection import point_label
 
@@ -91,6 +93,8 @@ def closure_at(
     w, halves = events.weights, [_part(events, part, events.weights[part]) for part in (one, other)]
     learned = model.predict_coefficients(halves[0])
     of_members = _member_intensities(model, halves[0], model.basis(points))
+    compared = distinct_features(halves[0], halves[1])
+    edges = dict.fromkeys(compared, partial(natural_edges, n_bins=n_bins))
     found = []
     for theta, members in zip(points, of_members, strict=True):
         monomials = model.basis(theta)
@@ -103,7 +107,7 @@ def closure_at(
             target = _part(events, other, w[other] * exact[other])
             try:
                 ratio = _with_members(intensity / half_rates[0], members, w[one])
-                result = closure(halves[0], {LEARNED: ratio}, target, n_bins=n_bins)
+                result = closure(halves[0], {LEARNED: ratio}, target, observables=compared, edges=edges)
             except InvalidInputError as problem:  # such as a feature that does not vary
                 reason = str(problem).rstrip(".")
         values = dict(zip(model.basis.parameters, theta.tolist(), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ from quasiratio.estimators.fitting import usable_device
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.estimators.positive_report import PositiveReport
 from quasiratio.io import Feature, Table, TableWriter, create_table, parse_expression
-from quasiratio.metrics import ClosureResult, closure
+from quasiratio.metrics import ClosureResult, closure, natural_edges
 from quasiratio.outputs import output_file
 from quasiratio.progress import ShowEvents
+from quasiratio.report.evaluation import distinct_features
 from quasiratio.sample import WeightedSample
 from quasiratio.wording import feature_line
 from quasiratio.workflows.sample_files import Files, SampleFiles, chosen_features
@@ -199,7 +201,9 @@ class PositiveRequest:
         if fit:
             reweighter.fit(sample, sample.weights)
         after = WeightedSample(sample, np.asarray(reweighter.predict_weights(sample, sample.weights)))
-        agreement = closure(after, {}, sample, n_bins=_N_BINS)
+        compared = distinct_features(sample, sample)
+        edges = dict.fromkeys(compared, partial(natural_edges, n_bins=_N_BINS))
+        agreement = closure(after, {}, sample, observables=compared, edges=edges)
         kept, new_weights = np.ones(len(sample), dtype=bool), after.weights
         if self.resample:
             drawn = reweighter.resample(sample, sample.weights, np.random.default_rng(self.random_state))
