@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -33,7 +33,7 @@ from quasiratio.model_files.document import Count, Document, PositiveFloat, Tens
 from quasiratio.model_files.onnx_graph import OnnxGraph, RatioNames
 from quasiratio.sample import WeightedSample
 
-__all__ = ["Reweighter", "ReweighterDocument", "add_folds", "fold_of_events"]
+__all__ = ["Reweighter", "ReweighterDocument", "add_filled", "add_folds", "fold_of_events"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -291,6 +291,7 @@ class Reweighter(RatioPredictor):
 
     def add_onnx(self, graph: OnnxGraph, features: str) -> RatioNames:
         """Add the models of all folds to a graph, and choose for each event the one that did not see it."""
+        features = add_filled(graph, features, [self.fill_.get(name) for name in self.feature_list()])
         parts = [ratio.add_onnx(graph, features) for ratio in self.ratios_]
         ratio, members = parts[0]
         if len(parts) > 1:
@@ -329,6 +330,14 @@ def fold_of_events(features: FeatureMatrix, n_folds: int) -> npt.NDArray[np.int6
     with np.errstate(over="ignore"):
         single = features.astype(np.float32, copy=False)  # as in ONNX
     return ((row_hashes(single) >> np.uint64(11)) % np.uint64(n_folds)).astype(np.int64)
+
+
+def add_filled(graph: OnnxGraph, features: str, fills: Sequence[float | None]) -> str:
+    """Add what stands for a missing value in the place of NaN, feature by feature, as before a prediction."""
+    if all(fill is None for fill in fills):
+        return features
+    values = np.array([np.nan if fill is None else fill for fill in fills])
+    return graph.add("Where", graph.add("IsNaN", graph.cast(features, np.float32)), values, features)
 
 
 def add_folds(graph: OnnxGraph, features: str, n_features: int, n_folds: int) -> str:

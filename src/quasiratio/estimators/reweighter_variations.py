@@ -29,7 +29,13 @@ from quasiratio.estimators.base import RatioPrediction
 from quasiratio.estimators.fit_check import FitCheck
 from quasiratio.estimators.fitting import require_one_process
 from quasiratio.estimators.persistent import FittedDocument, PersistentEstimator, StoredParts
-from quasiratio.estimators.reweighter import Reweighter, ReweighterDocument, add_folds, fold_of_events
+from quasiratio.estimators.reweighter import (
+    Reweighter,
+    ReweighterDocument,
+    add_filled,
+    add_folds,
+    fold_of_events,
+)
 from quasiratio.estimators.sign_resolved import SignResolvedRatio
 from quasiratio.estimators.training_data import as_kind_of
 from quasiratio.estimators.variation_factors import FactorDocument, VariationFactors
@@ -323,7 +329,7 @@ class VariationReweighter(Reweighter):
         results = [f"weight_factor_{name}" for name in self.names_]
         inputs = input_names(features, results, separate=separate_inputs)
         graph = OnnxGraph([*inputs, *results])
-        matrix = add_inputs(graph, inputs)
+        matrix = add_filled(graph, add_inputs(graph, inputs), [self.fill_.get(name) for name in features])
         nominal = self.varied(self.names_[0]).add_onnx(graph, matrix).ratio
         quotients = self._add_factors(graph, matrix)
         outputs = {results[0]: nominal}

@@ -255,7 +255,8 @@ def _append_shuffled(
 def _not_single(feature: str) -> InvalidInputError:
     return InvalidInputError(
         f"Got the feature {feature!r}, whose events differ by less than float32 can tell, for a store of float32; expected "
-        f"features that fit. Subtract a constant in a formula, such as '{feature}_0={feature}-1.7e9', or leave it out."
+        f"features that fit. Subtract a constant in a formula, such as '{feature}_0={feature}-1.7e9', or multiply by one where values are "
+        "tiny or huge, or leave it out."
     )
 
 
