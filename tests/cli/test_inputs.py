@@ -181,6 +181,7 @@ def test_evaluate_draws_what_was_asked_for(model: str) -> None:
         ),
         (["--features", "l1_pt,l1_eta", "--objects", "l:l1_pt,l1_eta"], "of 2 features"),
         (["--features", "l1_pt,l1_eta", "--symmetry", "azimuth"], "without objects"),
+        (["--features", "l1_pt,l1_eta", "--periodic", "met_phi"], "'met_phi' among the periodic features"),
         (["--features", "l1_pt", "--label", "nothing"], "expected a name and a text"),
         (["--features", "l1_pt", "--label", "zzz=foo"], "Got a label for 'zzz'"),
     ],
@@ -192,6 +193,7 @@ def test_what_is_wrong_is_said_in_one_sentence(options: list[str], message: str)
     assert result.exit_code == 2, result.output
     assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
+    assert "Reference: " not in result.stdout  # before all events are read
     assert not Path("bad").exists()
 
 

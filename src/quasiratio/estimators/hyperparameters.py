@@ -20,6 +20,7 @@ from quasiratio.losses.loss_document import UserLosses
 from quasiratio.model_files.document import Count, Document, Name, PositiveFloat, refuse_if
 from quasiratio.networks import (
     ObjectCoordinates,
+    declared_angles,
     default_hidden_layers,
     recognised_angles,
     recognised_sentinels,
@@ -290,19 +291,7 @@ class NetworkEstimator(PersistentEstimator):
     def periodic_columns(self, features: FeatureMatrix) -> list[int]:
         """Return the columns that are angles, in order: those that are recognised, and those that are declared."""
         names = self.feature_list()
-        given: object = () if self.periodic is None else self.periodic
-        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
-            msg = f"Got periodic = {given!r}; expected a sequence of features, such as ['phi']."
-            raise InvalidInputError(msg)
-        declared = set()
-        for feature in given:
-            if isinstance(feature, str) and feature in names:
-                declared.add(names.index(feature))
-            elif isinstance(feature, int | np.integer) and 0 <= feature < len(names):
-                declared.add(int(feature))
-            else:
-                msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
-                raise InvalidInputError(msg)
+        declared = declared_angles(self.periodic, names)
         if self.periodic is not None and not declared:
             return []
         fill = {names.index(name): value for name, value in self.fill_.items()}
@@ -314,6 +303,11 @@ class NetworkEstimator(PersistentEstimator):
         """Return events as a sample; missing values are taken for what `fill` says."""
         fill = None if isinstance(events, WeightedSample) else self.fill
         return WeightedSample(events, weights, fill=fill)
+
+    def require_features(self, names: Sequence[str]) -> None:
+        """Raise unless the angles and objects that were declared are made of features of these names."""
+        declared_angles(self.periodic, names)
+        ObjectCoordinates.of(self.objects, self.symmetry, names, invariants=self.invariants)
 
     def object_coordinates(self) -> ObjectCoordinates | None:
         """Return the coordinates that objects and symmetries ask for."""

@@ -15,11 +15,38 @@ from quasiratio.columns import FeatureMatrix
 from quasiratio.errors import FeatureWarning, InvalidInputError
 from quasiratio.networks.sentinels import isolated_value
 
-__all__ = ["recognised_angles", "refuse_degrees", "warn_of_degrees"]
+__all__ = ["declared_angles", "recognised_angles", "refuse_degrees", "warn_of_degrees"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FULL_TURN = 0.9
 _DEGREES_SPAN, _MOST_DEGREES = 160.0, 361.0
+
+
+def declared_angles(periodic: Any, names: Sequence[str]) -> set[int]:  # noqa: ANN401 - what the user gave
+    """Return the columns that a user calls angles, or say which of them is no feature.
+
+    Args:
+        periodic: Names or numbers of features; `None` for none.
+        names: Names of the features.
+
+    Example:
+        >>> declared_angles(["theta", 0], ["phi", "pt", "theta"])
+        {0, 2}
+    """
+    given: object = () if periodic is None else periodic
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        msg = f"Got periodic = {given!r}; expected a sequence of features, such as ['phi']."
+        raise InvalidInputError(msg)
+    declared = set()
+    for feature in given:
+        if isinstance(feature, str) and feature in names:
+            declared.add(list(names).index(feature))
+        elif isinstance(feature, int | np.integer) and 0 <= feature < len(names):
+            declared.add(int(feature))
+        else:
+            msg = f"Got {feature!r} among the periodic features; expected one of {', '.join(names)}."
+            raise InvalidInputError(msg)
+    return declared
 
 
 def recognised_angles(

@@ -104,7 +104,7 @@ class ObjectCoordinates:
         if objects is None:
             if symmetry or invariants:
                 what = "a symmetry" if symmetry else "invariants"
-                msg = f"Got {what} without objects; expected objects, such as {{'mu1': ['mu1_pt', 'mu1_eta', 'mu1_phi']}}."
+                msg = f"Got {what} without objects; expected objects, such as 'mu1:mu1_pt,mu1_eta,mu1_phi'."
                 raise InvalidInputError(msg)
             return None
         groups = _checked_objects(parsed_objects(objects) if isinstance(objects, str) else objects, names)

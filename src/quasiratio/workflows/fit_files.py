@@ -181,6 +181,7 @@ def fit_files(
             files = varied_files(files, tables, weights, weight)
         chosen = chosen_features(features, files, tables, say)
         require_labelled(labels, [one.name for one in chosen])
+        ratio.require_features([one.name for one in chosen])
     say(feature_line(chosen))
     for text in dict.fromkeys(sample.variation_line for sample in files if sample.weights):
         say(text)
