@@ -17,7 +17,8 @@ from quasiratio.columns import FeatureMatrix
 __all__ = ["isolated_value", "recognised_sentinels"]
 
 _FEWEST_EVENTS, _SMALLEST_SHARE = 10, 1e-3
-_N_PROBED = 100_000
+_N_PROBED = 20_000
+_BLOCK_EVENTS = 2**15
 
 
 def recognised_sentinels(features: FeatureMatrix, declared: Collection[int] = ()) -> dict[int, float]:
@@ -61,11 +62,13 @@ def _candidates(values: npt.NDArray[np.floating[Any]]) -> Iterator[tuple[int, fl
     if not len(values):
         return
     for extreme in (values.min(), values.max()):
-        is_other = values != extreme
-        n_shared = len(values) - int(np.count_nonzero(is_other))
+        n_shared = sum(
+            int(np.count_nonzero(values[start : start + _BLOCK_EVENTS] == extreme))
+            for start in range(0, len(values), _BLOCK_EVENTS)
+        )
         if n_shared == len(values) or n_shared < max(_FEWEST_EVENTS, _SMALLEST_SHARE * len(values)):
             continue
-        others = values[is_other].astype(np.float64)
+        others = values[values != extreme].astype(np.float64)
         nearest = others.min() if extreme < others[0] else others.max()
         low, high = np.quantile(others[:: max(1, len(others) // _N_PROBED)], [0.05, 0.95])
         is_far = abs(nearest - float(extreme)) > high - low > 0.0

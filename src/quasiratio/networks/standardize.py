@@ -31,7 +31,7 @@ _ROOT_2 = 2.0**0.5
 """Brings the cosine of an angle without a preferred direction to unit variance."""
 _REACH = 16.0
 """How far from its centre a feature is followed, in units of about the width of its bulk."""
-_N_PROBED = 100_000
+_N_PROBED = 20_000
 _EDGE_EVENTS, _LEAST_MARGIN = 10, 0.05
 """Edges are as far beyond the last training event as that is beyond the tenth, about where ten times the events would end,
 and at least this part of the range."""
