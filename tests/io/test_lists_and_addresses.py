@@ -15,7 +15,7 @@ import pytest
 import uproot
 
 from quasiratio.errors import InvalidInputError, MissingExtraError, QuasiratioError
-from quasiratio.io import create_table, open_table
+from quasiratio.io import create_store, create_table, open_table
 from quasiratio.io.locations import locate
 
 COLUMNS = {"pt": np.arange(50.0), "n": np.arange(50)}
@@ -142,6 +142,22 @@ def test_addresses_that_cannot_be_read_are_one_sentence(tmp_path: Path, server: 
             open_table(address)
         assert expected in str(raised.value), address
         assert "\n" not in str(raised.value)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_store_of_events_behind_an_address_is_made_again_when_they_have_changed(
+    tmp_path: Path, server: str
+) -> None:
+    pytest.importorskip("aiohttp")
+    said: list[str] = []
+    for dtype in ("f4", "f4", "f8"):
+        np.savez(tmp_path / "a.npz", x=np.arange(50, dtype=dtype))
+        create_store(tmp_path / "store", f"{server}/a.npz", f"{server}/a.npz", weight="1", say=said.append)
+    assert [text.rpartition(", ")[2] for text in said] == [
+        "converted and shuffled now (1.3e-06 GB at most)",
+        "which was made of the same files before",
+        "in place of one with other files)",
+    ]
 
 
 def test_a_missing_backend_is_named() -> None:

@@ -285,11 +285,11 @@ class EventStore:
         expected = int(np.prod(shape)) * _ITEM_BYTES[name]
         try:
             size = path.stat().st_size
-            if size != expected:
-                raise self._unusable(path.name, f"{size} bytes instead of {expected}")
-            return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+            if size == expected:
+                return np.memmap(path, dtype=dtype, mode="r", shape=shape)
         except (OSError, ValueError) as error:
             raise self._unusable(path.name, f"cannot be read: {error}") from None
+        raise self._unusable(path.name, f"{size} bytes instead of {expected}")
 
     def _unusable(self, name: str, problem: str) -> InvalidInputError:
         return InvalidInputError(

@@ -31,7 +31,7 @@ from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
 from quasiratio.workflows.shared_samples import ReadSamples, SharedSamples, read_shares
-from quasiratio.workflows.stored_samples import store_for_fit
+from quasiratio.workflows.stored_samples import require_apart, store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -161,6 +161,8 @@ def fit_files(
         labels = label_texts(label)
         if ranks.is_first:
             directory.require_writable(overwrite=overwrite)
+            if cache is not None:
+                require_apart(cache, directory.path, directory.partial)
         ratio = estimator_by_name(method, **hyperparameters)
         ratio.set_params(verbose=not quiet)
         usable_device(ratio.device)  # names are looked at before files are read

@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quasiratio.atomic_files import scratch_directory
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.estimators.stored_fit import require_streaming
 from quasiratio.io import EventStore, Feature, Table, create_store
 from quasiratio.machine import available_memory
-from quasiratio.outputs import create_output_directory
+from quasiratio.outputs import create_output_directory, require_output_name
 from quasiratio.workflows.sample_files import SampleFiles
 
-__all__ = ["LARGEST_SHARE", "bytes_in_memory", "store_for_fit"]
+__all__ = ["LARGEST_SHARE", "bytes_in_memory", "require_apart", "store_for_fit"]
 
 LARGEST_SHARE = 0.5
 """Of the memory that is available; samples that would need more are converted to a store."""
@@ -32,6 +33,27 @@ def bytes_in_memory(n_events: int, n_features: int, n_members: int = 1) -> int:
         19.2
     """
     return n_events * (4 * _COPIES * n_features + _BYTES_OF_EVENT + _BYTES_OF_MEMBER * n_members)
+
+
+def require_apart(cache: str | os.PathLike[str], *outputs: Path) -> None:
+    """Raise where a store would stand in the place of an output, or one of them within the other.
+
+    Example:
+        >>> require_apart("fits/events", Path("fits/model"))
+        >>> require_apart("fits", Path("fits/model"))
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the cache 'fits' and the output 'fits/model', one within the other; expected ...
+    """
+    place = require_output_name(cache, "directory for the store", option="cache").resolve()
+    for output in outputs:
+        other = output.resolve()
+        if place in (other, *other.parents) or other in place.parents:
+            msg = (
+                f"Got the cache {os.fspath(cache)!r} and the output {str(output)!r}, one within the other; expected two "
+                "directories that have nothing of each other."
+            )
+            raise InvalidInputError(msg, advice="Choose another with `cache`.")
 
 
 @contextmanager
