@@ -153,6 +153,8 @@ def test_nothing_starts_where_names_collide_or_inputs_would_be_lost(made: Path, 
         ({"output_dir": tmp_path / "new", "name_pattern": "../{parent}{suffix}"}, "stay in their directory"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{stem"}, "for names of outputs"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}.csv"}, "suffix '.csv'"),
+        ({"output_dir": tmp_path / "new", "name_pattern": ""}, "Got the pattern '' for names of outputs"),
+        ({"output_dir": "."}, "Choose one with `output_dir`."),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}{suffix}", "weight": "nope"}, "'nope'"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}{suffix}", "jobs": 0}, "at least 1"),
         (
@@ -190,6 +192,10 @@ def test_other_files_and_other_options_are_refused(made: Path, tmp_path: Path) -
         apply_each_file(*command, weight="w")
     with pytest.raises(InvalidInputError, match="other settings"):
         apply_each_file(*command, weight="2*w", resume=True)
+    with pytest.raises(InvalidInputError, match="'nope'"):
+        apply_each_file(*command, weight="nope", overwrite=True)
+    # What was refused has forgotten nothing.
+    assert apply_each_file(*command, weight="w", resume=True).n_before == 2
     (tmp_path / "out" / "ref2_reweighted.root").write_bytes(b"mine")
     with pytest.raises(InvalidInputError, match="of no earlier run"):
         apply_each_file(made / "model", f"{made}/ref[012].root", tmp_path / "out", weight="w", resume=True)
@@ -358,3 +364,13 @@ def test_positive_weights_file_by_file_are_those_of_one_output(made: Path, tmp_p
         positive_each_file(
             f"{made}/ref[01].root", tmp_path / "each", reweighter=small(), resume=True, **options
         )
+    longer = small().set_params(max_steps=30)
+    merged = positive_files(files, tmp_path / "longer.root", reweighter=longer, **options)
+    each = positive_each_file(files, tmp_path / "each", reweighter=longer, overwrite=True, **options)
+    assert each.total.report == merged.report
+    assert same(tmp_path / "longer.root", tmp_path / "each" / "ref*.root")
+    # A command that was killed before it had trained anew: the model is of other options than the store.
+    for path in (tmp_path / "each").glob("*.*"):
+        path.unlink()
+    each = positive_each_file(files, tmp_path / "each", reweighter=small(), resume=True, **options)
+    assert same(tmp_path / "all.root", tmp_path / "each" / "ref*.root")
