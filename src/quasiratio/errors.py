@@ -25,6 +25,7 @@ __all__ = [
     "PluginWarning",
     "QuasiratioError",
     "QuasiratioWarning",
+    "RunInterrupted",
     "SupportWarning",
     "UntrustworthyFitWarning",
 ]
@@ -80,6 +81,10 @@ class LostRankError(QuasiratioError, RuntimeError):
 
 class FitInterrupted(_Advised, KeyboardInterrupt):
     """A fit was interrupted; the message says what was kept of it."""
+
+
+class RunInterrupted(_Advised, KeyboardInterrupt):
+    """Work on many files was interrupted; the message says what was kept of it."""
 
 
 class MissingExtraError(QuasiratioError, ImportError):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import pytest
 import uproot
 
 import quasiratio as qr
+from quasiratio.atomic_files import scratch_path
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, OmittedColumnWarning
 from quasiratio.io import open_table
+from quasiratio.io.file_format import Location
+from quasiratio.tasks import Row, local_workers
 from quasiratio.workflows import (
     apply_each_file,
     apply_files,
@@ -27,6 +31,7 @@ from quasiratio.workflows import (
     positive_each_file,
     positive_files,
 )
+from quasiratio.workflows.file_tasks import FileTasks
 
 ROOT = Path(__file__).parents[2]
 FEATURES = ["x", "y"]
@@ -221,6 +226,30 @@ def test_files_without_events_are_no_failure(made: Path, tmp_path: Path) -> None
     assert [open_table(path).n_events for path in done.outputs] == [2, 0]
 
 
+def writing_for_long(arguments: dict[str, Any]) -> Iterator[Row]:
+    """Begin a file in a worker, and never come to its end."""
+    scratch_path(Path(arguments["output"]).parent).write_text("half")
+    time.sleep(600.0)
+    yield Row(arguments["key"], {})
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_leaves_nothing_half_written_and_says_how_to_go_on(
+    kind: type[BaseException], tmp_path: Path
+) -> None:
+    tasks = FileTasks("apply", tmp_path / "out", {}, {})
+    planned = tasks.planned([Location(tmp_path / "a.npz")], "{stem}.npz", resume=False, overwrite=False)
+
+    def interrupt(_done: float, _total: float) -> None:
+        if list((tmp_path / "out").glob(".quasiratio-*")):
+            raise kind
+
+    with pytest.raises(kind) as raised, tasks.tidied(planned), local_workers(1) as pool:
+        tasks.run(writing_for_long, planned, pool, show=interrupt)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["quasiratio-apply.sqlite"]
+    assert str(raised.value).endswith("`resume=True` to go on.") == (kind is KeyboardInterrupt)
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_and_resumed(made: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
@@ -335,7 +364,6 @@ def test_one_file_that_needs_double_precision_makes_all_double(tmp_path: Path) -
     rng = np.random.default_rng(0)
     for number in range(3):
         np.savez(tmp_path / f"t{number}.npz", t=rng.normal(size=200) + (1e9 if number == 1 else 0.0))
-    from quasiratio.tasks import local_workers
 
     alone = qr.io.read_sample(f"{tmp_path}/t*.npz")
     with local_workers(1) as pool:

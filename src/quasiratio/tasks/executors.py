@@ -19,6 +19,7 @@ __all__ = ["WorkerPool", "chosen_workers", "dask_workers", "local_workers", "own
 _MOST_JOBS = 1024
 
 _CONNECT_SECONDS = "15s"
+_END_SECONDS = 10.0
 
 
 @dataclass
@@ -114,9 +115,12 @@ def local_workers(jobs: int) -> Iterator[WorkerPool]:
         with worker_threads(n_threads):  # the children read it when they load torch
             yield WorkerPool(make, lambda: jobs, f"{jobs} local process{'es' if jobs > 1 else ''}")
     finally:
-        for child in multiprocessing.active_children():  # those that still compute for an interrupted run
-            if child.pid not in running:
-                child.terminate()
+        # Those that still compute for an interrupted run. What they leave can be removed when they have ended.
+        ended = [child for child in multiprocessing.active_children() if child.pid not in running]
+        for child in ended:
+            child.terminate()
+        for child in ended:
+            child.join(_END_SECONDS)
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def apply_each_file(
     )
     planned = tasks.planned(locations, name_pattern, resume=resume, overwrite=overwrite)
     _require_usable(loaded, locations, application, say)
-    with chosen_workers(jobs, scheduler, default=1) as pool:
+    with tasks.tidied(planned), chosen_workers(jobs, scheduler, default=1) as pool:
         n_before = tasks.forget_changed(planned, afresh=overwrite and not resume)
         if say is not None:
             before = f", of which {n_before} are done" if n_before else ""

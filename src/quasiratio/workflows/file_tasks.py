@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, QuasiratioError
+from quasiratio.atomic_files import remove_stale
+from quasiratio.errors import InvalidInputError, QuasiratioError, RunInterrupted
 from quasiratio.io import read_metadata
 from quasiratio.io.file_format import Location
 from quasiratio.io.remote import RemotePath
@@ -221,6 +223,23 @@ class FileTasks:
         wanted = {self.key(task) for task in tasks}
         rows = [row for row in outcome.rows if row.key in wanted]
         return Outcome(rows, outcome.failures, len(tasks), outcome.seconds, outcome.sources)
+
+    @contextmanager
+    def tidied(self, tasks: Sequence[FileTask]) -> Iterator[None]:
+        """Remove what workers were writing when an interruption ended them, and say how to go on.
+
+        Args:
+            tasks: What they do; the workers live within this block.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit) as error:
+            for directory in {task.output.parent for task in tasks}:
+                remove_stale(directory)
+            if isinstance(error, SystemExit) or not self.store_path.exists():
+                raise
+            msg = f"Interrupted; what is done is kept in {str(self.directory)!r}."
+            raise RunInterrupted(msg, advice="Repeat the command with `resume=True` to go on.") from None
 
     def _store(self) -> ResultStore:
         create_output_directory(self.directory, option="output_dir")

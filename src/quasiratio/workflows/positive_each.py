@@ -128,7 +128,7 @@ def positive_each_file(
     table, chosen = asked.opened(sample_files, reweighter)
     if say is not None:
         say(feature_line(chosen))
-    with chosen_workers(jobs, scheduler, default=1) as pool:
+    with tasks.tidied(planned), chosen_workers(jobs, scheduler, default=1) as pool:
         n_before = tasks.forget_changed(planned, afresh=overwrite and not resume)
         if say is not None:
             before = f", of which {n_before} are done" if n_before else ""
