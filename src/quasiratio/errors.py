@@ -17,6 +17,7 @@ __all__ = [
     "InvalidInputError",
     "LargeFileError",
     "LostRankError",
+    "LostSchedulerError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
@@ -77,6 +78,10 @@ class DivergenceError(QuasiratioError, RuntimeError):
 
 class LostRankError(QuasiratioError, RuntimeError):
     """Another process of the same training has ended, or cannot be reached."""
+
+
+class LostSchedulerError(QuasiratioError, RuntimeError):
+    """The scheduler of a cluster has ended, or cannot be reached any more."""
 
 
 class FitInterrupted(_Advised, KeyboardInterrupt):

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.errors import InvalidInputError, LostSchedulerError, MissingExtraError
 from quasiratio.tasks.early_imports import threads_each, worker_context, worker_threads
 from quasiratio.tasks.worker import exit_with_parent
 
@@ -156,8 +156,8 @@ def dask_workers(address: str) -> Iterator[WorkerPool]:
         yield WorkerPool(
             # The default, pure=True, would let Dask remember a task by its arguments.
             lambda: client.get_executor(pure=False),
-            lambda: max(1, _n_workers(client)),
-            f"the Dask scheduler {address} with {_n_workers(client)} workers",
+            lambda: max(1, _n_workers(client, address)),
+            f"the Dask scheduler {address} with {_n_workers(client, address)} workers",
             sees_store=False,
             subscribe=lambda topic, put: client.subscribe_topic(topic, lambda event: put(event[1])),
         )
@@ -165,6 +165,12 @@ def dask_workers(address: str) -> Iterator[WorkerPool]:
         client.close()
 
 
-def _n_workers(client: Any) -> int:  # noqa: ANN401 - Dask's client has no types
-    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+def _n_workers(client: Any, address: str) -> int:  # noqa: ANN401 - Dask's client has no types
+    """Return how many tasks the workers can do at once, or raise where the client has given up its scheduler."""
+    try:
+        workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    except (KeyError, OSError, RuntimeError, ValueError) as error:
+        msg = f"Lost the scheduler {address!r}: it has ended, or cannot be reached any more."
+        advice = "Start it again, and repeat the command, with `resume=True` where it has such an option."
+        raise LostSchedulerError(msg, advice=advice) from error
     return sum(int(worker["nthreads"]) for worker in workers.values())
