@@ -17,6 +17,7 @@ __all__ = [
     "InvalidInputError",
     "LargeFileError",
     "LostRankError",
+    "LostSchedulerError",
     "MissingExtraError",
     "NegativeDensityWarning",
     "NegativeWeightWarning",
@@ -25,6 +26,7 @@ __all__ = [
     "PluginWarning",
     "QuasiratioError",
     "QuasiratioWarning",
+    "RunInterrupted",
     "SupportWarning",
     "UntrustworthyFitWarning",
 ]
@@ -78,8 +80,16 @@ class LostRankError(QuasiratioError, RuntimeError):
     """Another process of the same training has ended, or cannot be reached."""
 
 
+class LostSchedulerError(QuasiratioError, RuntimeError):
+    """The scheduler of a cluster has ended, or cannot be reached any more."""
+
+
 class FitInterrupted(_Advised, KeyboardInterrupt):
     """A fit was interrupted; the message says what was kept of it."""
+
+
+class RunInterrupted(_Advised, KeyboardInterrupt):
+    """Work on many files was interrupted; the message says what was kept of it."""
 
 
 class MissingExtraError(QuasiratioError, ImportError):

@@ -31,29 +31,34 @@ __all__ = [
 _LIST_NAME = ".quasiratio.json"
 _LONGEST_NAME = 200  # bytes; leaves room for what is added to names of unfinished files
 _LONGEST_PART = 255
-_ONE, _ANOTHER = "Choose one with `output`.", "Choose another with `output`."
+_ANOTHER = "Choose another with `output`."
 
 
-def require_output_name(text: str | os.PathLike[str], what: str) -> Path:
+def require_output_name(text: str | os.PathLike[str], what: str, *, option: str = "output") -> Path:
     """Return the path that an option names, or say why nothing can have that name.
+
+    Args:
+        text: What was given.
+        what: What it names, for messages.
+        option: The argument that names it.
 
     Example:
         >>> require_output_name("reports/one", "directory").name
         'one'
     """
-    given = os.fspath(text)
+    given, role = os.fspath(text), option.replace("_", " ")
     if not given.strip():
-        msg = f"Got an empty output; expected the name of a {what}."
-        raise InvalidInputError(msg, advice=_ONE)
+        msg = f"Got an empty {role}; expected the name of a {what}."
+        raise InvalidInputError(msg, advice=f"Choose one with `{option}`.")
     path = Path(given)
     if any(ord(letter) < ord(" ") for letter in given) or path.name in ("", ".", ".."):
-        msg = f"Got the output {given!r}; expected the name of a {what}."
-        raise InvalidInputError(msg, advice=_ONE)
+        msg = f"Got the {role} {given!r}; expected the name of a {what}."
+        raise InvalidInputError(msg, advice=f"Choose one with `{option}`.")
     n_bytes = len(os.fsencode(path.name))
     if n_bytes > _LONGEST_NAME or any(len(os.fsencode(part)) > _LONGEST_PART for part in path.parts):
         n_bytes = max(len(os.fsencode(part)) for part in path.parts)
-        msg = f"Got an output with a name of {n_bytes} bytes; expected at most {_LONGEST_NAME}."
-        raise InvalidInputError(msg, advice=_ANOTHER)
+        msg = f"Got the {role} with a name of {n_bytes} bytes; expected at most {_LONGEST_NAME}."
+        raise InvalidInputError(msg, advice=f"Choose another with `{option}`.")
     return path
 
 
@@ -78,7 +83,7 @@ def output_directory(text: str | os.PathLike[str], *, command: str, overwrite: b
     return path
 
 
-def require_output_directory(path: Path) -> None:
+def require_output_directory(path: Path, *, option: str = "output") -> None:
     """Raise unless `path` is a directory that can be written, or one can be made there.
 
     Nothing is created, so that an error later leaves no trace.
@@ -88,26 +93,26 @@ def require_output_directory(path: Path) -> None:
         while not nearest.exists() and nearest != nearest.parent:
             nearest = nearest.parent
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, option) from error
     if not nearest.is_dir():
         msg = (
             f"Got the output directory {str(path)!r}, but {str(nearest)!r} is a file; "
             "expected a directory, or a name that is free."
         )
-        raise InvalidInputError(msg, advice=_ANOTHER)
+        raise InvalidInputError(msg, advice=f"Choose another with `{option}`.")
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, option) from error
 
 
-def create_output_directory(path: Path) -> Path:
-    """Create the directory where it is missing, and return it."""
+def create_output_directory(path: Path, *, option: str = "output") -> Path:
+    """Create the directory that an option names where it is missing, and return it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unwritable(path, error, option) from error
     return path
 
 
@@ -170,12 +175,12 @@ def _names(path: Path) -> set[str]:
         raise _unwritable(path, error) from error
 
 
-def _unwritable(path: Path, error: OSError) -> InvalidInputError:
+def _unwritable(path: Path, error: OSError, option: str = "output") -> InvalidInputError:
     msg = (
         f"Got the output directory {str(path)!r}, which cannot be written ({error.strerror}); "
         "expected one that can."
     )
-    return InvalidInputError(msg, advice=_ANOTHER)
+    return InvalidInputError(msg, advice=f"Choose another with `{option}`.")
 
 
 class OutputFile:

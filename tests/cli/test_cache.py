@@ -101,6 +101,42 @@ def test_methods_that_cannot_say_so(options: list[str], name: str) -> None:
     assert not Path("no").exists()
 
 
+@pytest.mark.parametrize(
+    ("cache", "expected"),
+    [
+        ("no", "the cache 'no' and the output 'no', one within the other"),
+        ("no/events", "one within the other"),
+        ("no.partial", "one within the other"),
+        (".", "expected the name of a directory for the store. Choose one with --cache."),
+        ("reference.npz/events", "reference.npz' is a file; expected a directory"),
+        ("mine", "holds something else ('notes.txt')"),
+    ],
+)
+def test_a_place_that_cannot_be_a_store_is_refused_before_anything_is_written(
+    cache: str, expected: str
+) -> None:
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    before = sorted(Path.cwd().rglob("*"))
+    out, err = run("--cache", cache, "-o", "no", code=2)
+    (line,) = err.splitlines()
+    assert expected in line
+    assert "--cache" in line
+    assert "converted" not in out
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_a_store_within_which_a_model_would_be_is_refused() -> None:
+    _, err = run("--cache", "fits", "-o", "fits/model", code=2)
+    assert "'fits' and the output 'fits/model', one within the other" in err
+    assert not Path("fits").exists()
+
+
+def test_samples_that_cannot_be_converted_leave_no_directories() -> None:
+    run("--cache", "new/deep/events", "-o", "no", "--selection", "w > 1e9", code=2)
+    assert not Path("new").exists()
+
+
 def test_a_damaged_store_is_one_sentence() -> None:
     run("--cache", "events", "-o", "one")
     path = Path("events/weights.f64")
@@ -111,6 +147,9 @@ def test_a_damaged_store_is_one_sentence() -> None:
     (line,) = err.splitlines()
     assert "damaged (weights.f64: block 0 does not have its checksum)" in line
     assert not Path("two").exists()
+    path.write_bytes(content[:-1])
+    _, err = run("--cache", "events", "-o", "two", code=2)
+    assert err.count("damaged") == 1
 
 
 @pytest.mark.parametrize(

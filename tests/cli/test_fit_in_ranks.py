@@ -45,6 +45,21 @@ def test_torchrun_fits_three_files_in_two_processes(samples: Path) -> None:
     assert not (samples / "model.partial").exists()
 
 
+def cached(_rank: int, directory: Path) -> tuple[int, str, str]:
+    os.chdir(directory)
+    result = CliRunner().invoke(app, [*FIT, "-o", "cached", "--cache", "events"])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_processes_share_a_store_of_events(samples: Path) -> None:
+    (code, out, _), second = in_ranks(cached, samples, launched=True)
+    assert code == 0
+    assert "Store of events: events, converted and shuffled now" in out
+    assert "Training on 3060 events: at most 40 steps, about " in out
+    assert second == (0, "", "")
+    assert qr.load(samples / "cached").fingerprint_.n_events == 3600
+
+
 def said(_rank: int, directory: Path) -> list[tuple[int, str, str]]:
     os.chdir(directory)
     found = []

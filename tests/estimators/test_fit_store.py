@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.in_ranks import in_ranks
 
 import quasiratio as qr
 from quasiratio.errors import InvalidInputError, UntrustworthyFitWarning
@@ -17,6 +18,7 @@ from quasiratio.estimators import stored_fit
 from quasiratio.estimators.fingerprint import data_fingerprint
 from quasiratio.estimators.training_data import stacked_samples
 from quasiratio.io import EventStore, create_store
+from quasiratio.training import Ranks
 
 N_EVENTS = 40_000
 CASE = qr.distributions.signed_gaussian_case("signed")
@@ -96,6 +98,81 @@ def test_the_same_seed_gives_the_same_bits(store: EventStore) -> None:
     first, again, other = (model.predict_ratio(features) for model in models)
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+def fitted_in_ranks(rank: int, path: str, template: Any, directory: Path) -> list[str]:
+    """Fit the store in one of several processes; the first of them alone wants to be told how long it takes."""
+    stored_fit.MOST_COMMON = 8_000
+    said: list[str] = []
+    template.fit_store(EventStore(path), say=said.append if rank == 0 else None).save(directory / f"{rank}")
+    return said
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        qr.SignResolvedRatio(max_steps=300, random_state=0),
+        qr.DirectRatio("lsif", max_steps=300, random_state=0, n_members=2),
+    ],
+    ids=["sign-resolved", "two members of lsif"],
+)
+def test_several_processes_share_a_store(
+    template: Any, store: EventStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(stored_fit, "MOST_COMMON", 8_000)
+    (line,), silence = in_ranks(fitted_in_ranks, str(store.path), template, tmp_path)
+    model, other = (qr.load(tmp_path / f"{rank}", expected=type(template)) for rank in range(2))
+    features = store.read(0, 500).features
+    np.testing.assert_array_equal(model.predict_ratio(features), other.predict_ratio(features))
+    alone = [template.set_params(random_state=seed).fit_store(store) for seed in (0, 1, 2)]
+    fraction = model.held_out_fraction(N_EVENTS)
+    start = round(fraction * N_EVENTS) + round(0.5 * fraction * N_EVENTS)
+    assert line.startswith(f"Training on {N_EVENTS - start} events: at most 300 steps, about ")
+    assert silence == []
+    assert model.fingerprint_ == alone[0].fingerprint_
+    assert model.training_sizes_ == pytest.approx(alone[0].training_sizes_, rel=1e-12)
+    features, labels, weights = store.read(start, N_EVENTS)
+    reference = {name: features[~labels, column] for column, name in enumerate(store.names)}
+    for ratio in (model.predict_ratio(reference), *model.predict_members(reference)):
+        assert np.average(ratio, weights=weights[~labels]) == pytest.approx(1.0, rel=1e-6)
+    assert model.history_.n_steps == alone[0].history_.n_steps
+    assert error(model) < 1.2 * max(error(one) for one in alone)
+
+
+def refused_in_ranks(rank: int, path: str, other: str) -> list[str]:
+    trials: list[Any] = [
+        lambda: qr.SignResolvedRatio(max_steps=5).fit_store(EventStore(other if rank else path)),
+        lambda: qr.SignResolvedRatio(max_steps=5 + rank).fit_store(EventStore(path)),
+        lambda: qr.SignedMixtureRatio().fit_store(EventStore(path)),
+    ]
+    sentences = []
+    for trial in trials:
+        with pytest.raises(InvalidInputError) as told:
+            trial()
+        sentences.append(f"{told.value.is_told} {told.value}")
+    return sentences
+
+
+def test_what_processes_cannot_share_of_a_store_is_said_once(
+    store: EventStore, samples: Any, tmp_path: Path
+) -> None:
+    pair = [saved(tmp_path / f"{role}.npz", one) for role, one in zip("ab", samples, strict=True)]
+    other = create_store(tmp_path / "other", *pair, weight="abs(w)")
+    found = in_ranks(refused_in_ranks, *(str(one.path) for one in (store, other)))
+    expected = [
+        f"Got the store {store.sha256} in process 0 and {other.sha256} in process 1",
+        "Got the option max_steps 5 in process 0 and 6 in process 1",
+        "Got a store of events for SignedMixtureRatio",
+    ]
+    for one, two, text in zip(*found, expected, strict=True):
+        assert text in one
+        assert one.startswith("False ")
+        assert two == one.replace("False ", "True ", 1)
+    for role in "ab":
+        np.savez(tmp_path / f"{role}.npz", x=np.arange(50.0))
+    few = create_store(tmp_path / "few", *pair)
+    with pytest.raises(InvalidInputError, match="Got a store with 85 training events for 90 processes"):
+        stored_fit.split_store(few, 0.1, Ranks(0, 90))
 
 
 @pytest.mark.parametrize("kind", [qr.SignedMixtureRatio, qr.AutoRatio])

@@ -15,7 +15,7 @@ import pytest
 import uproot
 
 from quasiratio.errors import InvalidInputError, MissingExtraError, QuasiratioError
-from quasiratio.io import create_table, open_table
+from quasiratio.io import create_store, create_table, open_table
 from quasiratio.io.locations import locate
 
 COLUMNS = {"pt": np.arange(50.0), "n": np.arange(50)}
@@ -25,6 +25,7 @@ class _Ranges(BaseHTTPRequestHandler):
     """Serves the files of `root`, whole or in ranges, as every large server does."""
 
     root: Path
+    sent: list[int]
     protocol_version = "HTTP/1.1"
 
     def _answer(self, *, with_body: bool) -> None:
@@ -49,6 +50,7 @@ class _Ranges(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if with_body:
+            self.sent.append(len(content))
             self.wfile.write(content)
 
     def do_GET(self) -> None:
@@ -62,9 +64,15 @@ class _Ranges(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+def sent() -> list[int]:
+    """Return the sizes of what the server has sent."""
+    return []
+
+
+@pytest.fixture
+def server(tmp_path: Path, sent: list[int]) -> Iterator[str]:
     """Serve the temporary directory on loopback."""
-    handler = type("Handler", (_Ranges,), {"root": tmp_path})
+    handler = type("Handler", (_Ranges,), {"root": tmp_path, "sent": sent})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
@@ -100,6 +108,26 @@ def test_an_address_reads_like_the_file(tmp_path: Path, server: str, name: str) 
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("kind", ["tree", "ntuple"])
+def test_no_events_are_fetched_to_open_a_root_file(
+    tmp_path: Path, server: str, sent: list[int], kind: str
+) -> None:
+    pytest.importorskip("aiohttp")
+    columns = {"pt": np.random.default_rng(0).normal(size=40_000), "n": np.arange(40_000)}
+    with uproot.recreate(tmp_path / "events.root") as file:
+        types = {name: values.dtype for name, values in columns.items()}
+        made = file.mktree("events", types) if kind == "tree" else file.mkrntuple("events", types)
+        made.extend(columns)
+    table = open_table(f"{server}/events.root")
+    assert (table.n_events, list(table.columns)) == (40_000, ["pt", "n"])
+    assert sum(sent) < 20_000 < (tmp_path / "events.root").stat().st_size
+    sent.clear()
+    (chunk,) = table.chunks(["pt"])
+    np.testing.assert_array_equal(chunk["pt"], columns["pt"])
+    assert sum(sent) < 1.1 * columns["pt"].nbytes
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_addresses_that_cannot_be_read_are_one_sentence(tmp_path: Path, server: str) -> None:
     pytest.importorskip("aiohttp")
     write_all(tmp_path)
@@ -114,6 +142,22 @@ def test_addresses_that_cannot_be_read_are_one_sentence(tmp_path: Path, server: 
             open_table(address)
         assert expected in str(raised.value), address
         assert "\n" not in str(raised.value)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_store_of_events_behind_an_address_is_made_again_when_they_have_changed(
+    tmp_path: Path, server: str
+) -> None:
+    pytest.importorskip("aiohttp")
+    said: list[str] = []
+    for dtype in ("f4", "f4", "f8"):
+        np.savez(tmp_path / "a.npz", x=np.arange(50, dtype=dtype))
+        create_store(tmp_path / "store", f"{server}/a.npz", f"{server}/a.npz", weight="1", say=said.append)
+    assert [text.rpartition(", ")[2] for text in said] == [
+        "converted and shuffled now (1.3e-06 GB at most)",
+        "which was made of the same files before",
+        "in place of one with other files)",
+    ]
 
 
 def test_a_missing_backend_is_named() -> None:
@@ -131,7 +175,8 @@ def test_a_list_names_files_relative_to_itself(tmp_path: Path, monkeypatch: pyte
     for number in range(3):
         np.savez(tmp_path / "data" / f"part{number}.npz", x=[float(number)])
     text = f"# three files\n\n  part[01].npz  \n{tmp_path}/data/part2.npz\n"
-    (tmp_path / "data" / "files.txt").write_text(text)
+    marked = "utf-8-sig"  # as some editors write it
+    (tmp_path / "data" / "files.txt").write_text(text, encoding=marked)
     monkeypatch.chdir(tmp_path)
     table = open_table("@data/files.txt")
     assert [file.path.name for file in table.files] == ["part0.npz", "part1.npz", "part2.npz"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from quasiratio.errors import InvalidInputError
+from quasiratio.errors import InvalidInputError, LostSchedulerError
 from quasiratio.studies.engine.conduct import run_study
 from quasiratio.tasks import executors
 from quasiratio.tasks.executors import dask_workers, local_workers
@@ -90,6 +90,33 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(monkeypatch: pytest.Mo
     monkeypatch.setattr(executors, "_CONNECT_SECONDS", "1s")
     with pytest.raises(InvalidInputError, match="does not answer"), dask_workers("tcp://127.0.0.1:9"):
         pass
+
+
+def test_a_scheduler_that_ends_is_one_sentence_and_what_is_done_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.studies import toy_study
+
+    monkeypatch.setattr(executors, "_CONNECT_SECONDS", "2s")
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    )
+
+    def end(done: float, _total: float) -> None:
+        if done >= 2:
+            cluster.close()
+
+    settings = toy_study.settings(tmp_path, n_tasks=6, pause=0.2)
+    with (
+        pytest.raises(LostSchedulerError, match=r"Lost the scheduler 'tcp://127.0.0.1.*`resume=True`"),
+        dask_workers(cluster.scheduler_address) as pool,
+    ):
+        run_study(toy_study.STUDY, settings, tmp_path, pool, show=end)
+    with local_workers(1) as pool:
+        outcome = run_study(toy_study.STUDY, settings, tmp_path, pool)
+    assert outcome.is_complete
+    n_computed = (tmp_path / "computed.log").read_text().count("\n")
+    assert n_computed <= len(outcome.rows) + 2
 
 
 @pytest.mark.slow

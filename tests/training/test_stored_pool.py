@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.in_ranks import in_ranks
+from tests.training.test_ranks import Recorded, Repeated
 
 from quasiratio.errors import InvalidInputError
 from quasiratio.io import EventStore, create_store
 from quasiratio.io.event_store import BLOCK_EVENTS
-from quasiratio.networks import FeatureScaling
-from quasiratio.training import Batches, StoredPool, StoredTraining, normalized_per_group
+from quasiratio.losses import Bce
+from quasiratio.networks import FeatureScaling, StackedMlp
+from quasiratio.training import (
+    Batch,
+    Batches,
+    Ranks,
+    RatioObjective,
+    StoredPool,
+    StoredTraining,
+    TrainingSettings,
+    normalized_per_group,
+)
 from quasiratio.training.bootstrap import block_counts
+from quasiratio.training.trainer import train
 
 N_EVENTS, START = 150_000, 20_000
 CLASSES = np.array([0, 1, 2, 3])
+SETTINGS = TrainingSettings(batch_size=96, max_steps=10, weight_decay=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +74,85 @@ def test_a_pass_sees_every_training_event_once_as_it_would_from_memory(
     np.testing.assert_allclose(found, np.abs(expected[seen]) if absolute else expected[seen], rtol=1e-6)
     sums = np.bincount(parts, weights=found, minlength=4)
     np.testing.assert_allclose(stored.class_sums(4).numpy(), sums, rtol=1e-5)
+
+
+def of_rank(_rank: int, path: str, n_members: int) -> dict[str, Any]:
+    """Return what a rank has of a store: its events with their weights for every member, and the sums of all."""
+    events = StoredTraining(EventStore(path), START, n_members, seed=3, ranks=Ranks.present())
+    stored = StoredPool(events, FeatureScaling(1), CLASSES)
+    rows = [
+        [
+            stored.block(member, start)
+            for start, _ in events.store.stretches(events.own.start, events.own.stop)
+        ]
+        for member in range(n_members)
+    ]
+    none = stored.shuffled(torch.empty(0), torch.Generator()).take(0)
+    return {
+        "number": torch.cat([block.features[:, 0] for block in rows[0]]).numpy().astype(int),
+        "weights": np.stack([torch.cat([block.weights for block in blocks]).numpy() for blocks in rows]),
+        "reference": sum(len(weights) for _, weights in events.reference_events()),
+        "lengths": (len(events), len(stored), len(none)),
+        "sums": events.part_sums,
+        "sizes": events.effective_sizes,
+        "class_sums": stored.class_sums(4).numpy(),
+    }
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_ranks_have_every_training_event_once_as_one_process_sees_it(
+    store: EventStore, n_members: int
+) -> None:
+    alone = of_rank(0, str(store.path), n_members)
+    found = in_ranks(of_rank, str(store.path), n_members, n_ranks=3)
+    assert [one["lengths"][:2] for one in found] == [(130_000, 43_333), (130_000, 43_333), (130_000, 43_334)]
+    for name in ("number", "weights"):
+        joined = np.concatenate([one[name] for one in found], axis=-1)
+        np.testing.assert_array_equal(joined, alone[name])
+    assert sum(one["reference"] for one in found) == alone["reference"]
+    for one in found:
+        assert one["lengths"][2] == 0
+        for name in ("sums", "sizes", "class_sums"):
+            np.testing.assert_allclose(one[name], alone[name], rtol=1e-12)
+
+
+def trained_from_store(rank: int, path: str) -> dict[str, Any]:
+    """Take ten steps with what the ranks have of a store, and return parameters and batches."""
+    ranks = Ranks.present()
+    events = StoredTraining(EventStore(path), START, ranks=ranks)
+    scaling = FeatureScaling.from_data(events.store.read(START, N_EVENTS).features)
+    stored = events.pool(scaling, np.array([0.0, 0.0, 1.0, 1.0], np.float32))
+    batches = Recorded(torch.empty(0), [stored], 96, torch.Generator().manual_seed(10 + rank), ranks)
+    model = StackedMlp(1, 1, (8, 8), 1, generator=torch.Generator().manual_seed(0))
+    train(model, RatioObjective(Bce()), batches, held_out(events.store, scaling), SETTINGS, ranks=ranks)
+    return {
+        "parameters": [one.detach().numpy() for one in model.parameters()],
+        "given": [[one.features.numpy(), one.classes.numpy(), one.weights.numpy(), one.n_events] for one in batches.given],
+    }  # fmt: skip
+
+
+def held_out(store: EventStore, scaling: FeatureScaling) -> Batch:
+    features, labels, weights = store.read(0, 301)
+    classes = torch.from_numpy(labels).float()[None]
+    return Batch(scaling(torch.from_numpy(features)), classes, torch.from_numpy(weights).float()[None])
+
+
+def test_ten_steps_of_two_ranks_are_those_of_one_process_on_the_same_batches(store: EventStore) -> None:
+    found = in_ranks(trained_from_store, str(store.path))
+    scaling = FeatureScaling.from_data(store.read(START, N_EVENTS).features)
+    batches = Repeated(torch.empty(0), [pool(store)], 96, torch.Generator().manual_seed(0))
+    batches.union = [
+        [Batch(*(torch.from_numpy(one) for one in share[:3]), n_events=share[3]) for share in shares]
+        for shares in zip(*(one["given"] for one in found), strict=True)
+    ]
+    assert all(sum(share.classes.shape[1] for share in shares) == 96 for shares in batches.union)
+    model = StackedMlp(1, 1, (8, 8), 1, generator=torch.Generator().manual_seed(0))
+    before = [one.detach().clone() for one in model.parameters()]
+    train(model, RatioObjective(Bce()), batches, held_out(store, scaling), SETTINGS)
+    for one in found:
+        for ours, theirs in zip(one["parameters"], model.parameters(), strict=True):
+            np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=0, atol=1e-5)
+    assert any(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
 
 
 def test_later_passes_begin_elsewhere_and_a_state_goes_on_where_it_was(store: EventStore) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import pytest
 import uproot
 
 import quasiratio as qr
+from quasiratio.atomic_files import scratch_path
 from quasiratio.errors import InvalidInputError, NegativeDensityWarning, OmittedColumnWarning
 from quasiratio.io import open_table
+from quasiratio.io.file_format import Location
+from quasiratio.tasks import Row, local_workers
 from quasiratio.workflows import (
     apply_each_file,
     apply_files,
@@ -27,6 +31,7 @@ from quasiratio.workflows import (
     positive_each_file,
     positive_files,
 )
+from quasiratio.workflows.file_tasks import FileTasks
 
 ROOT = Path(__file__).parents[2]
 FEATURES = ["x", "y"]
@@ -153,6 +158,8 @@ def test_nothing_starts_where_names_collide_or_inputs_would_be_lost(made: Path, 
         ({"output_dir": tmp_path / "new", "name_pattern": "../{parent}{suffix}"}, "stay in their directory"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{stem"}, "for names of outputs"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}.csv"}, "suffix '.csv'"),
+        ({"output_dir": tmp_path / "new", "name_pattern": ""}, "Got the pattern '' for names of outputs"),
+        ({"output_dir": "."}, "Choose one with `output_dir`."),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}{suffix}", "weight": "nope"}, "'nope'"),
         ({"output_dir": tmp_path / "new", "name_pattern": "{parent}{suffix}", "jobs": 0}, "at least 1"),
         (
@@ -190,6 +197,10 @@ def test_other_files_and_other_options_are_refused(made: Path, tmp_path: Path) -
         apply_each_file(*command, weight="w")
     with pytest.raises(InvalidInputError, match="other settings"):
         apply_each_file(*command, weight="2*w", resume=True)
+    with pytest.raises(InvalidInputError, match="'nope'"):
+        apply_each_file(*command, weight="nope", overwrite=True)
+    # What was refused has forgotten nothing.
+    assert apply_each_file(*command, weight="w", resume=True).n_before == 2
     (tmp_path / "out" / "ref2_reweighted.root").write_bytes(b"mine")
     with pytest.raises(InvalidInputError, match="of no earlier run"):
         apply_each_file(made / "model", f"{made}/ref[012].root", tmp_path / "out", weight="w", resume=True)
@@ -213,6 +224,30 @@ def test_files_without_events_are_no_failure(made: Path, tmp_path: Path) -> None
     assert done.is_complete
     assert [Path(one).name for one in done.empty] == ["e0.npz"]
     assert [open_table(path).n_events for path in done.outputs] == [2, 0]
+
+
+def writing_for_long(arguments: dict[str, Any]) -> Iterator[Row]:
+    """Begin a file in a worker, and never come to its end."""
+    scratch_path(Path(arguments["output"]).parent).write_text("half")
+    time.sleep(600.0)
+    yield Row(arguments["key"], {})
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_leaves_nothing_half_written_and_says_how_to_go_on(
+    kind: type[BaseException], tmp_path: Path
+) -> None:
+    tasks = FileTasks("apply", tmp_path / "out", {}, {})
+    planned = tasks.planned([Location(tmp_path / "a.npz")], "{stem}.npz", resume=False, overwrite=False)
+
+    def interrupt(_done: float, _total: float) -> None:
+        if list((tmp_path / "out").glob(".quasiratio-*")):
+            raise kind
+
+    with pytest.raises(kind) as raised, tasks.tidied(planned), local_workers(1) as pool:
+        tasks.run(writing_for_long, planned, pool, show=interrupt)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["quasiratio-apply.sqlite"]
+    assert str(raised.value).endswith("`resume=True` to go on.") == (kind is KeyboardInterrupt)
 
 
 @pytest.mark.slow
@@ -329,7 +364,6 @@ def test_one_file_that_needs_double_precision_makes_all_double(tmp_path: Path) -
     rng = np.random.default_rng(0)
     for number in range(3):
         np.savez(tmp_path / f"t{number}.npz", t=rng.normal(size=200) + (1e9 if number == 1 else 0.0))
-    from quasiratio.tasks import local_workers
 
     alone = qr.io.read_sample(f"{tmp_path}/t*.npz")
     with local_workers(1) as pool:
@@ -358,3 +392,13 @@ def test_positive_weights_file_by_file_are_those_of_one_output(made: Path, tmp_p
         positive_each_file(
             f"{made}/ref[01].root", tmp_path / "each", reweighter=small(), resume=True, **options
         )
+    longer = small().set_params(max_steps=30)
+    merged = positive_files(files, tmp_path / "longer.root", reweighter=longer, **options)
+    each = positive_each_file(files, tmp_path / "each", reweighter=longer, overwrite=True, **options)
+    assert each.total.report == merged.report
+    assert same(tmp_path / "longer.root", tmp_path / "each" / "ref*.root")
+    # A command that was killed before it had trained anew: the model is of other options than the store.
+    for path in (tmp_path / "each").glob("*.*"):
+        path.unlink()
+    each = positive_each_file(files, tmp_path / "each", reweighter=small(), resume=True, **options)
+    assert same(tmp_path / "all.root", tmp_path / "each" / "ref*.root")

@@ -335,7 +335,7 @@ class Fit:
             training_progress(objective.name, verbose=self.verbose and ranks.is_first) as progress,
         ):
             if self.stored is not None and self.say is not None:
-                self.say(projected_line(model, objective, training, held_out, settings, self.device))
+                self.say(projected_line(model, objective, training, held_out, settings, self.device, ranks))
             return train(
                 model,
                 objective,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import data_fingerprint, joined_fingerprint
 from quasiratio.estimators.fitting import usable_device
+from quasiratio.estimators.rank_agreement import facts_of, require_alike, take_learned
 from quasiratio.estimators.rank_totals import totals_of_all
 from quasiratio.estimators.stored_fit import (
     CHECK_SHARE,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["fit_together"]
 
 _Estimator = TypeVar("_Estimator", bound="RatioEstimator")
-_OWN = {"random_state", "verbose", "device", "n_threads"}
-"""Parameters that may differ between the ranks."""
 
 
 def fit_together(
@@ -102,42 +100,18 @@ def fit_together(
             " of all processes" if validation is None else " of the validation events of all processes"
         )
         estimator.learn(common, held_out, aside, numbered_in=numbered_in, stored=source)
-        _take_learned(estimator, ranks)
+        take_learned(estimator, ranks)
     return estimator
 
 
 def _alike(estimator: Any, events: LabelledEvents, ranks: Ranks, *, has_validation: bool) -> LabelledEvents:  # noqa: ANN401
     """Raise unless all ranks were given the same features and options; number the events through all of them."""
-    names = list(estimator.feature_names_ or range(estimator.n_features_in_))
-    options = {
-        name: repr(value) for name, value in sorted(estimator.get_params().items()) if name not in _OWN
-    }
-    facts = {
-        "the features": names,
-        "the fill": dict(estimator.fill_),
-        "the estimator": type(estimator).__name__,
-        **{f"the option {name}": value for name, value in options.items()},
-        "validation events": "with" if has_validation else "none",
-    }
-    all_facts = ranks.gathered((facts, estimator.is_exact_, len(events)))
-    with ranks.agreed():
-        for rank, (theirs, _, _) in enumerate(all_facts):
-            _require_same(all_facts[0][0], theirs, rank)
-    estimator.is_exact_ = any(is_exact for _, is_exact, _ in all_facts)
-    n_before = sum(n_events for _, _, n_events in all_facts[: ranks.rank])
+    require_alike({**facts_of(estimator), "validation events": "with" if has_validation else "none"}, ranks)
+    theirs = ranks.gathered((estimator.is_exact_, len(events)))
+    estimator.is_exact_ = any(is_exact for is_exact, _ in theirs)
+    n_before = sum(n_events for _, n_events in theirs[: ranks.rank])
     features = events.features.astype(np.float64) if estimator.is_exact_ else events.features
     return replace(events, features=features, given_numbers=n_before + np.arange(len(events)))
-
-
-def _require_same(first: dict[str, Any], theirs: dict[str, Any], rank: int) -> None:
-    for what in dict.fromkeys([*first, *theirs]):
-        ours, other = first.get(what), theirs.get(what)
-        if ours != other:
-            msg = (
-                f"Got {what} {ours} in process 0 and {other} in process {rank}; expected the same in all processes of one "
-                "training."
-            )
-            raise InvalidInputError(msg)
 
 
 def _check_class(events: LabelledEvents, ranks: Ranks, label: bool, role: str, n_features: int) -> None:
@@ -168,12 +142,3 @@ def _gathered(events: LabelledEvents, ranks: Ranks, most: int, rng: np.random.Ge
     )
     features, labels, weights, numbers = (np.concatenate(column) for column in columns)
     return LabelledEvents(features, labels, weights, given_numbers=numbers)
-
-
-def _take_learned(estimator: Any, ranks: Ranks) -> None:  # noqa: ANN401 - any ratio estimator
-    """Give all ranks what the first has learned, bit by bit."""
-    learned = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-    learned = ranks.same(learned)
-    if not ranks.is_first:
-        learned["model_"] = learned["model_"].to(usable_device(estimator.device))
-        vars(estimator).update(learned)

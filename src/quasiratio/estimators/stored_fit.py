@@ -4,10 +4,14 @@ Scaling of features, tests of the densities' signs, choices between trials, the 
 of events. As a store is in random order, its first stretches are those: events to validate on, events kept aside for
 the check, and then the beginning of the training events. The training itself, sums of weights and the normalisation
 of the ratio go over all of them (`training.stored_pool`).
+
+Several ranks share the store as they share files (`shared_fit`): all of them take the same events into memory, and each
+streams its own stretch of the rest.
 """
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -18,14 +22,15 @@ import numpy.typing as npt
 from quasiratio.columns import checked_fill
 from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.fingerprint import stored_fingerprint
-from quasiratio.estimators.fitting import require_one_process, streaming_estimators, with_own_threads
+from quasiratio.estimators.fitting import streaming_estimators, usable_device, with_own_threads
+from quasiratio.estimators.rank_agreement import facts_of, require_alike, take_learned
 from quasiratio.estimators.training_data import (
     LabelledEvents,
     require_fraction,
     require_positive_parts,
 )
 from quasiratio.estimators.weight_warnings import warn_about_total
-from quasiratio.training import StoredTraining, TrainingSource
+from quasiratio.training import Ranks, StoredTraining, TrainingSource
 
 if TYPE_CHECKING:
     from quasiratio.io import EventStore
@@ -96,9 +101,11 @@ class StoreFitting(ABC):
         Up to a million training events are held in memory, to scale features by and to test the signs of the densities;
         the training goes over all of them. `SignResolvedRatio` and `DirectRatio` can.
 
+        In a process group every process opens the same store, and trains on its stretch of the events.
+
         Args:
             store: An `EventStore` of both samples, from `quasiratio.io.create_store`.
-            say: Called with a line about the time that the training will take, before it starts.
+            say: Called with a line about the time that the training will take, before it starts; that of the first process.
 
         Example:
             >>> import tempfile, quasiratio as qr
@@ -112,21 +119,38 @@ class StoreFitting(ABC):
             >>> model.fingerprint_.n_events, model.predict_ratio({"pt": [0.0, 1.0]}).shape
             (4000, (2,))
         """
-        require_one_process("a store of events")
         estimator: Any = self
-        _take_store(estimator, store)
-        estimator.seed_ = estimator.new_seed()
-        estimator.fingerprint_ = stored_fingerprint(store)
-        training, held_out, aside, stored = split_store(store, estimator.held_out_fraction(len(store)))
-        return self.learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+        ranks = Ranks.present()
+        with ranks.one_voice():
+            with ranks.agreed():
+                _take_store(estimator, store)
+            require_alike({"the store": store.sha256, **facts_of(estimator)}, ranks)
+            estimator.seed_ = ranks.same(estimator.new_seed())
+            estimator.fingerprint_ = ranks.once(functools.partial(stored_fingerprint, store))
+            with ranks.agreed():
+                fraction = estimator.held_out_fraction(len(store))
+                training, held_out, aside, stored = split_store(store, fraction, ranks)
+                estimator.periodic_columns(training.features)
+                estimator.object_coordinates()
+                usable_device(estimator.device)
+            if ranks.size > 1:  # all measure how long it will take, or none
+                say = (say if ranks.is_first else _say_nothing) if ranks.same(say is not None) else None
+            self.learn(training, held_out, aside, numbered_in=" of the store", stored=stored, say=say)
+            take_learned(estimator, ranks)
+        return self
 
 
-def split_store(store: EventStore, fraction: float) -> StoredSplit:
+def _say_nothing(_: str) -> None:
+    """Stand in for `say` in the ranks that measure with the first one and keep silent."""
+
+
+def split_store(store: EventStore, fraction: float, ranks: Ranks) -> StoredSplit:
     """Take the first stretches of a store into memory.
 
     Args:
         store: The store.
         fraction: Share of the events that validates, up to a million.
+        ranks: The processes that share the others.
     """
     require_fraction(fraction)
     n_held_out = min(max(1, round(fraction * len(store))), MOST_HELD_OUT)
@@ -135,7 +159,11 @@ def split_store(store: EventStore, fraction: float) -> StoredSplit:
     bounds = ((start, min(start + MOST_COMMON, len(store))), (0, n_held_out), (n_held_out, start))
     training, held_out, aside = (_rows(store, first, last) for first, last in bounds)
     require_positive_parts(training, held_out)
-    return StoredSplit(training, held_out, aside, StoredTraining(store, start))
+    stored = StoredTraining(store, start, ranks=ranks)
+    if not stored.own:
+        msg = f"Got a store with {len(stored)} training events for {ranks.size} processes; expected some for each. Use fewer processes."
+        raise InvalidInputError(msg)
+    return StoredSplit(training, held_out, aside, stored)
 
 
 def _rows(store: EventStore, start: int, stop: int) -> LabelledEvents:

@@ -259,10 +259,11 @@ class EventStore:
         labels, weights = (np.array(self._rows(name, start, stop)) for name in ("labels", "weights"))
         return labels.astype(np.bool_), weights
 
-    def stretches(self, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield first row and row behind the last of every block from row `start` on."""
-        while start < len(self):
-            stop = min((start // BLOCK_EVENTS + 1) * BLOCK_EVENTS, len(self))
+    def stretches(self, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield first row and row behind the last of every block, or what is of it, from row `start` to before `end`."""
+        end = len(self) if end is None else end
+        while start < end:
+            stop = min((start // BLOCK_EVENTS + 1) * BLOCK_EVENTS, end)
             yield start, stop
             start = stop
 
@@ -285,11 +286,11 @@ class EventStore:
         expected = int(np.prod(shape)) * _ITEM_BYTES[name]
         try:
             size = path.stat().st_size
-            if size != expected:
-                raise self._unusable(path.name, f"{size} bytes instead of {expected}")
-            return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+            if size == expected:
+                return np.memmap(path, dtype=dtype, mode="r", shape=shape)
         except (OSError, ValueError) as error:
             raise self._unusable(path.name, f"cannot be read: {error}") from None
+        raise self._unusable(path.name, f"{size} bytes instead of {expected}")
 
     def _unusable(self, name: str, problem: str) -> InvalidInputError:
         return InvalidInputError(

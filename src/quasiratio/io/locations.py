@@ -111,7 +111,7 @@ def _entries(path: Path) -> list[str]:
         msg = f"Got the list {shown!r}, but {str(path)!r} {what}; expected a text file with one path per line. Check the path."
         raise InvalidInputError(msg)
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, ValueError) as error:
         msg = f"Got the list {shown!r}, which cannot be read as text ({error}); expected one path per line."
         raise InvalidInputError(msg) from error

@@ -76,11 +76,16 @@ class RemotePath:
         """Return itself: an address is what it is."""
         return self
 
-    def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open the file for reading, in ranges as they are asked for."""
+    def open(self, mode: str = "rb", *, ahead: int | None = None) -> IO[bytes]:
+        """Open the file for reading, in ranges as they are asked for.
+
+        Args:
+            mode: As for `open`.
+            ahead: Bytes to fetch beyond those that are asked for; by default some megabytes, for a file that is read on.
+        """
         with self._sentences():
             system, place = _file_system(self.url)
-            opened: IO[bytes] = system.open(place, mode)
+            opened: IO[bytes] = system.open(place, mode, block_size=ahead)
             return opened
 
     def described(self) -> dict[str, Any]:

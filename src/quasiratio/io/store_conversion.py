@@ -10,6 +10,7 @@ lost and made again ends in the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
@@ -40,7 +41,7 @@ from quasiratio.io.formulas import Feature
 from quasiratio.io.locations import Spec
 from quasiratio.io.samples import NeedsDouble, SampleReading
 from quasiratio.io.table import Table, open_table
-from quasiratio.outputs import create_output_directory, require_output_name
+from quasiratio.outputs import create_output_directory, require_output_directory, require_output_name
 from quasiratio.progress import ShowEvents, event_progress
 
 __all__ = ["create_store", "store_bytes"]
@@ -119,20 +120,29 @@ def create_store(
         SampleReading(table, features=features, weight=own, selection=selection)
         for table, own in zip(tables, weights, strict=True)
     ]
-    place = require_output_name(path, "directory for the store")
+    place = require_output_name(path, "directory for the store", option="cache")
     say = say or (lambda _: None)
     request = _request(readings)
     known = EventStore(place).header.request if (place / HEADER_FILE).is_file() else None
     if known == request:
         say(f"Store of events: {place}, which was made of the same files before")
         return EventStore(place)
-    create_output_directory(place.parent)
-    _require_room(place.parent, readings)
+    require_output_directory(place.parent, option="cache")
+    missing = [parent for parent in place.parents if not parent.exists()]
+    _require_room((missing[-1] if missing else place).parent, readings)
+    _require_replaceable(place)
     size = store_bytes(sum(reading.table.n_events for reading in readings), len(readings[0].features))
     replaced = "" if known is None else f", in place of one with {_difference(known, request)}"
     say(f"Store of events: {place}, converted and shuffled now ({size / 1e9:.2g} GB at most{replaced})")
-    with event_progress("conversion", quiet=quiet) as show:
-        _convert(place, readings, request, show)
+    create_output_directory(place.parent, option="cache")
+    try:
+        with event_progress("conversion", quiet=quiet) as show:
+            _convert(place, readings, request, show)
+    except BaseException:
+        for parent in missing:
+            with contextlib.suppress(OSError):  # somebody else has put something there
+                parent.rmdir()
+        raise
     return EventStore(place)
 
 
@@ -165,12 +175,11 @@ def _request(readings: list[SampleReading]) -> dict[str, Any]:
 
 
 def _identity(file: TableFile) -> list[Any]:
-    path = Path(file.path)
-    source = str(path.resolve()) + file.source.removeprefix(str(file.path))
-    try:
-        status = path.stat()
-    except OSError:  # not on this machine
-        return [file.source, file.n_events]
+    path = file.path
+    if not isinstance(path, Path):
+        return [file.source, file.n_events, path.described()]
+    source = str(path.resolve()) + file.source.removeprefix(str(path))
+    status = path.stat()
     return [source, file.n_events, status.st_size, status.st_mtime_ns]
 
 

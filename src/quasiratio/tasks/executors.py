@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, MissingExtraError
+from quasiratio.errors import InvalidInputError, LostSchedulerError, MissingExtraError
 from quasiratio.tasks.early_imports import threads_each, worker_context, worker_threads
 from quasiratio.tasks.worker import exit_with_parent
 
@@ -19,6 +19,7 @@ __all__ = ["WorkerPool", "chosen_workers", "dask_workers", "local_workers", "own
 _MOST_JOBS = 1024
 
 _CONNECT_SECONDS = "15s"
+_END_SECONDS = 10.0
 
 
 @dataclass
@@ -114,9 +115,12 @@ def local_workers(jobs: int) -> Iterator[WorkerPool]:
         with worker_threads(n_threads):  # the children read it when they load torch
             yield WorkerPool(make, lambda: jobs, f"{jobs} local process{'es' if jobs > 1 else ''}")
     finally:
-        for child in multiprocessing.active_children():  # those that still compute for an interrupted run
-            if child.pid not in running:
-                child.terminate()
+        # Those that still compute for an interrupted run. What they leave can be removed when they have ended.
+        ended = [child for child in multiprocessing.active_children() if child.pid not in running]
+        for child in ended:
+            child.terminate()
+        for child in ended:
+            child.join(_END_SECONDS)
 
 
 @contextmanager
@@ -152,8 +156,8 @@ def dask_workers(address: str) -> Iterator[WorkerPool]:
         yield WorkerPool(
             # The default, pure=True, would let Dask remember a task by its arguments.
             lambda: client.get_executor(pure=False),
-            lambda: max(1, _n_workers(client)),
-            f"the Dask scheduler {address} with {_n_workers(client)} workers",
+            lambda: max(1, _n_workers(client, address)),
+            f"the Dask scheduler {address} with {_n_workers(client, address)} workers",
             sees_store=False,
             subscribe=lambda topic, put: client.subscribe_topic(topic, lambda event: put(event[1])),
         )
@@ -161,6 +165,12 @@ def dask_workers(address: str) -> Iterator[WorkerPool]:
         client.close()
 
 
-def _n_workers(client: Any) -> int:  # noqa: ANN401 - Dask's client has no types
-    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+def _n_workers(client: Any, address: str) -> int:  # noqa: ANN401 - Dask's client has no types
+    """Return how many tasks the workers can do at once, or raise where the client has given up its scheduler."""
+    try:
+        workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    except (KeyError, OSError, RuntimeError, ValueError) as error:
+        msg = f"Lost the scheduler {address!r}: it has ended, or cannot be reached any more."
+        advice = "Start it again, and repeat the command, with `resume=True` where it has such an option."
+        raise LostSchedulerError(msg, advice=advice) from error
     return sum(int(worker["nthreads"]) for worker in workers.values())

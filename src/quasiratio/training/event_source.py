@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from quasiratio.errors import InvalidInputError
+from quasiratio.training.ranks import Ranks
 
 if TYPE_CHECKING:
     from quasiratio.columns import FeatureMatrix
@@ -31,14 +32,16 @@ class TrainingSource(ABC):
     Attributes:
         n_members: Members of the ensemble.
         seed: Seed of the bootstrap.
+        ranks: The processes that share the training.
     """
 
     n_members: int
     seed: int
+    ranks: Ranks
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return the number of training events."""
+        """Return the number of training events, of all ranks together."""
 
     def for_members(self, n_members: int, seed: int | None = None) -> Self:
         """Return the same events for so many members, with the same seed of the bootstrap or another."""
@@ -77,8 +80,8 @@ class TrainingSource(ABC):
         """Yield features and weights of the reference events that this process has."""
 
     def summed(self, values: FloatArray) -> FloatArray:
-        """Return the sum of what every process that has events of the source found in its own."""
-        return values
+        """Return the sum of what every rank found in its own events."""
+        return self.ranks.sum(torch.from_numpy(np.asarray(values, dtype=np.float64))).numpy()
 
     def factors(self) -> FloatArray:
         """Return what makes every label's weights sum to half of the number of events, `(n_members, 2)`."""

@@ -32,8 +32,8 @@ __all__ = ["Place", "Ranks", "alone", "joined_ranks"]
 
 _Value = TypeVar("_Value")
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-_PATIENCE = dt.timedelta(minutes=30)
-"""For a rank that reads larger files than the others. One that has ended is noticed at once, by its closed connection."""
+_PATIENCE = dt.timedelta(hours=2)
+"""For a rank that reads larger files than the others, or makes a store of them for all. One that has ended is noticed at once, by its closed connection."""
 _AWAKE_SECONDS = 0.02
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
@@ -178,6 +178,9 @@ class Ranks:
     @contextmanager
     def one_voice(self) -> Iterator[None]:
         """Let the first rank alone warn in this block: the others have nothing else to say."""
+        if self.size == 1:
+            yield
+            return
         with warnings.catch_warnings():
             if not self.is_first:
                 warnings.simplefilter("ignore", QuasiratioWarning)

@@ -82,10 +82,6 @@ class SharedTraining(TrainingSource):
         """How often each member sees each event of this rank."""
         return block_counts(len(self.labels), self.n_members, seed=self.seed, block=self.ranks.rank)
 
-    def summed(self, values: FloatArray) -> FloatArray:
-        """Return the sum over all ranks."""
-        return self.ranks.sum(torch.from_numpy(np.asarray(values, dtype=np.float64))).numpy()
-
     def inputs(self, scaling: FeatureScaling) -> Tensor:
         """Return the scaled features of this rank's events."""
         scaled: Tensor = scaling(torch.from_numpy(self.features).to(scaling.mean.device))

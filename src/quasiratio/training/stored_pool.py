@@ -5,12 +5,15 @@ and its weight for a member (bootstrapped, and normalised by sums over all event
 that memory depends neither on the number of events nor, but for those blocks, on the number of members.
 
 As with events in memory, every pass begins at another place, and members read at places spread evenly over the events.
+
+Several ranks have a stretch of the rows each, which is a random choice of the events, and read nothing else. Which events a
+member sees, and how often, is the same for any number of them.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +26,7 @@ from quasiratio.ratios import sign_parts
 from quasiratio.training.batches import Batch
 from quasiratio.training.bootstrap import block_counts
 from quasiratio.training.event_source import TrainingSource
+from quasiratio.training.ranks import Ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,37 +48,52 @@ class StoredTraining(TrainingSource):
         start: The first row that trains.
         n_members: Members of the ensemble.
         seed: Seed of the bootstrap.
+        ranks: The processes that share the training, and have a stretch of these rows each.
     """
 
     store: EventStore
     start: int
     n_members: int = 1
     seed: int = 0
+    ranks: Ranks = field(default_factory=Ranks)
 
     def __len__(self) -> int:
         return len(self.store) - self.start
+
+    @property
+    def own(self) -> range:
+        """Rows that this rank reads."""
+        first, last = (
+            self.start + len(self) * rank // self.ranks.size
+            for rank in (self.ranks.rank, self.ranks.rank + 1)
+        )
+        return range(first, last)
 
     @functools.cached_property
     def part_sums(self) -> FloatArray:
         """Sums of the absolute weights that each member sees of the four `SIGN_CLASSES`, `(n_members, 4)`."""
         sums = np.zeros((self.n_members, 4))
-        for start, stop in self.store.stretches(self.start):
+        for start, stop in self._stretches():
             labels, weights = self.store.read_weights(start, stop)
             parts, sizes = sign_parts(labels, weights), np.abs(weights)
             for member, counts in enumerate(self.counts(start, stop)):
                 sums[member] += np.bincount(parts, weights=counts * sizes, minlength=4)
-        return sums
+        return self.summed(sums)
 
     @functools.cached_property
     def effective_sizes(self) -> tuple[float, float]:
         """Effective sizes of the training reference and target."""
-        sums, squares = np.zeros(2), np.zeros(2)
-        for start, stop in self.store.stretches(self.start):
+        own = np.zeros((2, 2))
+        for start, stop in self._stretches():
             labels, weights = self.store.read_weights(start, stop)
-            sums += np.bincount(labels, weights=weights, minlength=2)
-            squares += np.bincount(labels, weights=np.square(weights), minlength=2)
+            own[0] += np.bincount(labels, weights=weights, minlength=2)
+            own[1] += np.bincount(labels, weights=np.square(weights), minlength=2)
+        sums, squares = self.summed(own)
         reference, target = (np.square(sums) / squares).tolist()
         return reference, target
+
+    def _stretches(self) -> Iterator[tuple[int, int]]:
+        return self.store.stretches(self.own.start, self.own.stop)
 
     def counts(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
         """Return how often each member sees the events of these rows of one block."""
@@ -94,8 +113,8 @@ class StoredTraining(TrainingSource):
         return StoredPool(self, scaling, class_of, absolute=absolute)
 
     def reference_events(self) -> Iterator[tuple[npt.NDArray[np.float32], FloatArray]]:
-        """Yield features and weights of the reference events, block by block."""
-        for start, stop in self.store.stretches(self.start):
+        """Yield features and weights of the reference events of this rank, block by block."""
+        for start, stop in self._stretches():
             rows = self.store.read(start, stop)
             yield rows.features[~rows.labels], rows.weights[~rows.labels]
 
@@ -132,7 +151,7 @@ class StoredPool:
         self.factors = events.factors()
 
     def __len__(self) -> int:
-        return len(self.events)
+        return len(self.events.own)
 
     @property
     def n_members(self) -> int:
@@ -150,10 +169,10 @@ class StoredPool:
     @torch.no_grad()
     def block(self, member: int, row: int) -> _Block:
         """Read the block of a row, for one member."""
-        store, device = self.events.store, self.scaling.mean.device
-        start = max(self.events.start, row // BLOCK_EVENTS * BLOCK_EVENTS)
-        stop = min((row // BLOCK_EVENTS + 1) * BLOCK_EVENTS, len(store))
-        features, labels, weights = store.read(start, stop)
+        own, device = self.events.own, self.scaling.mean.device
+        start = max(own.start, row // BLOCK_EVENTS * BLOCK_EVENTS)
+        stop = min((row // BLOCK_EVENTS + 1) * BLOCK_EVENTS, own.stop)
+        features, labels, weights = self.events.store.read(start, stop)
         parts = sign_parts(labels, weights)
         scaled = weights * self.factors[member][labels.astype(np.int64)]
         if self.n_members > 1:
@@ -196,8 +215,8 @@ class _StoredStretches:
     def _stretch(self, member: int, position: int, size: int) -> list[Tensor]:
         """Return features, classes and weights of `size` events from `position` on, beginning anew at the end."""
         parts: list[list[Tensor]] = []
-        while size:
-            row = self.pool.events.start + position
+        while size or not parts:  # a rank may have none in a batch
+            row = self.pool.events.own[position]
             block = self._blocks.get(member)
             if block is None or not block.start <= row < block.stop:
                 self._blocks.pop(member, None)  # its memory first

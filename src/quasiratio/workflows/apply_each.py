@@ -140,7 +140,7 @@ def apply_each_file(
         >>> done.total.n_events, done.is_complete
         (1500, True)
     """
-    directory = require_output_name(output_dir, "directory")
+    directory = require_output_name(output_dir, "directory", option="output_dir")
     loaded = load_ratio_model(model)
     locations = locate(files, tree=tree, allow_large=allow_large)
     application = Application(
@@ -168,8 +168,8 @@ def apply_each_file(
     )
     planned = tasks.planned(locations, name_pattern, resume=resume, overwrite=overwrite)
     _require_usable(loaded, locations, application, say)
-    with chosen_workers(jobs, scheduler, default=1) as pool:
-        n_before = tasks.forget_changed(planned)
+    with tasks.tidied(planned), chosen_workers(jobs, scheduler, default=1) as pool:
+        n_before = tasks.forget_changed(planned, afresh=overwrite and not resume)
         if say is not None:
             before = f", of which {n_before} are done" if n_before else ""
             say(f"{len(planned)} files{before}, on {pool.description}")

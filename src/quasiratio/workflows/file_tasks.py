@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import os
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quasiratio.errors import InvalidInputError, QuasiratioError
+from quasiratio.atomic_files import remove_stale
+from quasiratio.errors import InvalidInputError, QuasiratioError, RunInterrupted
 from quasiratio.io import read_metadata
 from quasiratio.io.file_format import Location
-from quasiratio.io.locations import suffix_of
 from quasiratio.io.remote import RemotePath
 from quasiratio.outputs import create_output_directory, require_output_directory, require_output_name
 from quasiratio.progress import ShowTasks
 from quasiratio.provenance import Provenance
+from quasiratio.registry import FORMATS
 from quasiratio.tasks import Outcome, ResultStore, Row, Task, WorkerPool, run_tasks
 
 __all__ = ["FileTask", "FileTasks", "input_fingerprint", "planned_files"]
@@ -114,8 +116,11 @@ def _name(location: Location, pattern: str, number: int) -> Path:
     name = Path(text)
     if name.is_absolute() or ".." in name.parts or "\0" in text:
         raise _unusable(pattern, "outputs stay in their directory")
-    suffix_of(require_output_name(name, "file"))
-    return name
+    if name.suffix.lower() not in FORMATS:
+        raise _unusable(
+            pattern, f"{text!r} with the suffix {name.suffix!r} is none of {FORMATS.suffix_names()}"
+        )
+    return require_output_name(name, "file", option="name_pattern")
 
 
 def input_fingerprint(location: Location) -> dict[str, Any]:
@@ -170,7 +175,7 @@ class FileTasks:
         self, locations: Sequence[Location], pattern: str, *, resume: bool, overwrite: bool
     ) -> list[FileTask]:
         """Name all outputs before anything starts; see `planned_files`."""
-        require_output_directory(self.directory)
+        require_output_directory(self.directory, option="output_dir")
         known = self.store_path.exists()
         if known and not (resume or overwrite):
             msg = f"Got the output directory {str(self.directory)!r}, in which files of an earlier run are; expected a free name."
@@ -180,8 +185,6 @@ class FileTasks:
         tasks = planned_files(locations, self.directory, pattern, overwrite=overwrite or (resume and known))
         if resume and known and not overwrite:
             self._require_own(tasks)
-        if overwrite and not resume:
-            self.store_path.unlink(missing_ok=True)
         return tasks
 
     def _require_own(self, tasks: Sequence[FileTask]) -> None:
@@ -212,7 +215,7 @@ class FileTasks:
             show: Called with files done and in all.
         """
         for parent in {task.output.parent for task in tasks}:
-            create_output_directory(parent)
+            create_output_directory(parent, option="output_dir")
         with self._store() as store:
             outcome = run_tasks(
                 compute, [self._task(task, own or {}) for task in tasks], store, pool, show=show, n_ahead=1
@@ -221,8 +224,25 @@ class FileTasks:
         rows = [row for row in outcome.rows if row.key in wanted]
         return Outcome(rows, outcome.failures, len(tasks), outcome.seconds, outcome.sources)
 
+    @contextmanager
+    def tidied(self, tasks: Sequence[FileTask]) -> Iterator[None]:
+        """Remove what workers were writing when an interruption ended them, and say how to go on.
+
+        Args:
+            tasks: What they do; the workers live within this block.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit) as error:
+            for directory in {task.output.parent for task in tasks}:
+                remove_stale(directory)
+            if isinstance(error, SystemExit) or not self.store_path.exists():
+                raise
+            msg = f"Interrupted; what is done is kept in {str(self.directory)!r}."
+            raise RunInterrupted(msg, advice="Repeat the command with `resume=True` to go on.") from None
+
     def _store(self) -> ResultStore:
-        create_output_directory(self.directory)
+        create_output_directory(self.directory, option="output_dir")
         return ResultStore(self.store_path, self.command, self.settings, Provenance.here())
 
     def key(self, task: FileTask) -> str:
@@ -239,8 +259,16 @@ class FileTasks:
         }
         return Task(key, {**self.arguments, **own.get(key, {}), **place}, rows=[key])
 
-    def forget_changed(self, tasks: Sequence[FileTask]) -> int:
-        """Forget what was done with an input that has changed since, or whose output is gone; count what remains done."""
+    def forget_changed(self, tasks: Sequence[FileTask], *, afresh: bool = False) -> int:
+        """Forget what was done with an input that has changed since, or whose output is gone; count what remains done.
+
+        Args:
+            tasks: What is to be done.
+            afresh: Forget everything, and what it was done with: the last thing before work begins, so that a command that is
+                refused has changed nothing.
+        """
+        if afresh:
+            self.store_path.unlink(missing_ok=True)
         n_done = 0
         with self._store() as store:
             known = {row.key: row.values for row in store.rows()}

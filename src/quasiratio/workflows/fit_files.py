@@ -31,7 +31,7 @@ from quasiratio.workflows.fit_directory import FitDirectory
 from quasiratio.workflows.fitted_model import NOTES_KEY, FitNotes, SampleNotes
 from quasiratio.workflows.sample_files import Files, SampleFiles, Variations, chosen_features, varied_files
 from quasiratio.workflows.shared_samples import ReadSamples, SharedSamples, read_shares
-from quasiratio.workflows.stored_samples import store_for_fit
+from quasiratio.workflows.stored_samples import require_apart, store_for_fit
 
 __all__ = ["FittedFiles", "feature_notes", "fit_files"]
 
@@ -113,7 +113,8 @@ def fit_files(
     """Fit the ratio of two samples from files, and save the model, as `quasiratio fit` does.
 
     The model appears when it is complete. An interrupted fit leaves its state in `<output>.partial`. Where a process group was
-    initialised (`torchrun`), every process reads a part of the events, and the first one says, keeps and writes.
+    initialised (`torchrun`), every process reads a part of the events, and the first one says, keeps and writes; with a
+    cache it also makes the store, of which every process then streams a part.
 
     Args:
         reference: Files of the reference, the sample that will be reweighted.
@@ -162,6 +163,8 @@ def fit_files(
         labels = label_texts(label)
         if ranks.is_first:
             directory.require_writable(overwrite=overwrite)
+            if cache is not None:
+                require_apart(cache, directory.path, directory.partial)
         ratio = estimator_by_name(method, **hyperparameters)
         ratio.set_params(verbose=not quiet)
         usable_device(ratio.device)  # names are looked at before files are read
@@ -188,32 +191,28 @@ def fit_files(
     with ExitStack() as stack:
         samples: Sequence[WeightedSample | StoredSample]
         events: _InMemory | _OnDisk | SharedSamples
-        if ranks.size > 1:
-            events = read_shares(files, tables, chosen, ranks, cache=cache)
+        store = stack.enter_context(
+            store_for_fit(
+                cache,
+                estimator,
+                files,
+                tables,
+                chosen,
+                beside=directory.path.parent,
+                ranks=ranks,
+                say=say,
+                quiet=quiet,
+            )
+        )
+        if store is not None:
+            samples, events = [store.reference, store.target], _OnDisk(store, ranks, say)
+        elif ranks.size > 1:
+            events = read_shares(files, tables, chosen, ranks)
             samples = events.totals
         else:
-            store = stack.enter_context(
-                store_for_fit(
-                    cache,
-                    estimator,
-                    files,
-                    tables,
-                    chosen,
-                    beside=directory.path.parent,
-                    say=say,
-                    quiet=quiet,
-                )
-            )
-            if store is None:
-                samples = read = [
-                    sample.read(table, chosen) for sample, table in zip(files, tables, strict=True)
-                ]
-                variations = [
-                    sample.read_variations(table) for sample, table in zip(files, tables, strict=True)
-                ]
-                events = _InMemory(read, variations)
-            else:
-                samples, events = [store.reference, store.target], _OnDisk(store, say)
+            pairs = list(zip(files, tables, strict=True))
+            samples = read = [sample.read(table, chosen) for sample, table in pairs]
+            events = _InMemory(read, [sample.read_variations(table) for sample, table in pairs])
         with ranks.agreed():
             for role, facts, table in zip(_ROLES, samples, tables, strict=True):
                 facts.require_positive_sum(role)
@@ -261,6 +260,7 @@ class _OnDisk:
     """A store to fit to."""
 
     store: EventStore
+    ranks: Ranks
     say: Callable[[str], None]
 
     @property
@@ -273,6 +273,8 @@ class _OnDisk:
 
     def contents(self) -> Iterator[Any]:
         yield self.store.sha256.encode()
+        if self.ranks.size > 1:  # whose stretches of the store are part of the state
+            yield str(self.ranks.size).encode()
 
     def fit(self, estimator: Any) -> None:  # noqa: ANN401
         estimator.fit_store(self.store, say=self.say)

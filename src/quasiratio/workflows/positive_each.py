@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from quasiratio.estimators.loading import load
+from quasiratio.estimators.loading import describe, load
 from quasiratio.estimators.positive import PositiveReweighter
 from quasiratio.io import Table, create_table, parse_expression
 from quasiratio.io.file_format import Location
@@ -117,34 +117,30 @@ def positive_each_file(
         say: Called with lines for people.
         progress: Called with the files done and in all.
     """
-    directory = require_output_name(output_dir, "directory")
+    directory = require_output_name(output_dir, "directory", option="output_dir")
     asked = PositiveRequest(weight, features, selection, weight_name, members, resample, random_state)
     reweighter = reweighter if reweighter is not None else PositiveReweighter(random_state=random_state)
     locations = locate(files, tree=tree, allow_large=allow_large)
-    tasks = FileTasks(
-        "positive",
-        directory,
-        _settings(asked, reweighter, locations),
-        {"selection": selection, "weight": weight},
-    )
+    settings = _settings(asked, reweighter, locations)
+    tasks = FileTasks("positive", directory, settings, {"selection": selection, "weight": weight})
     planned = tasks.planned(locations, name_pattern, resume=resume, overwrite=overwrite)
     sample_files = SampleFiles([one.text for one in locations], weight, selection, None, allow_large)
     table, chosen = asked.opened(sample_files, reweighter)
     if say is not None:
         say(feature_line(chosen))
-    with chosen_workers(jobs, scheduler, default=1) as pool:
-        n_before = tasks.forget_changed(planned)
+    with tasks.tidied(planned), chosen_workers(jobs, scheduler, default=1) as pool:
+        n_before = tasks.forget_changed(planned, afresh=overwrite and not resume)
         if say is not None:
             before = f", of which {n_before} are done" if n_before else ""
             say(f"{len(planned)} files{before}, on {pool.description}")
         sample = sample_files.read(table, chosen, pool=pool)
-        stored = directory / _MODEL_NAME
-        if resume and stored.exists():
+        stored, made_of = directory / _MODEL_NAME, {"settings": _digest(settings)}
+        if resume and stored.exists() and describe(stored).notes == made_of:
             reweighter = load(stored, expected=PositiveReweighter)
             new = asked.fitted(reweighter, sample, fit=False)
-        else:
+        else:  # a model that is there was fitted to other files, or with other options
             new = asked.fitted(reweighter, sample)
-            reweighter.save(stored)
+            reweighter.save(stored, notes=made_of, overwrite=True)
         own = dict(zip((tasks.key(task) for task in planned), _shares(table, selection, new), strict=True))
         outcome = tasks.run(write_one_file, planned, pool, own=own, show=progress)
     rows = {row.key: row.values for row in outcome.rows}
@@ -214,5 +210,8 @@ def _settings(
     parameters = {
         name: repr(value) for name, value in reweighter.get_params(deep=False).items() if name != "verbose"
     }
-    digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
-    return {**options, "reweighter": parameters, "files": digest}
+    return {**options, "reweighter": parameters, "files": _digest(inputs)}
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,19 +69,14 @@ def read_shares(
     tables: Sequence[Table],
     features: Sequence[Feature],
     ranks: Ranks,
-    *,
-    cache: str | os.PathLike[str] | None = None,
 ) -> SharedSamples:
-    """Read the part that this process has of both samples into memory; a store of events is refused.
+    """Read the part that this process has of both samples into memory.
 
     Raises:
         InvalidInputError: In all processes, where one of them meets what cannot be used.
     """
     samples, empty = [], list[NoEventsError]()
     with ranks.agreed():
-        if cache is not None:
-            msg = f"Got the store {str(cache)!r} for several processes, each of which holds its part in memory; expected none."
-            raise InvalidInputError(msg, advice="Leave out `cache`, or use one process.")
         for sample, table in zip(files, tables, strict=True):
             try:
                 samples.append(sample.read(table_part(table, ranks.rank, ranks.size), features))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from quasiratio.atomic_files import scratch_directory
+from quasiratio.errors import InvalidInputError
 from quasiratio.estimators.predictor import RatioPredictor
 from quasiratio.estimators.stored_fit import require_streaming
 from quasiratio.io import EventStore, Feature, Table, create_store
 from quasiratio.machine import available_memory
-from quasiratio.outputs import create_output_directory
+from quasiratio.outputs import create_output_directory, require_output_name
+from quasiratio.training import Ranks
 from quasiratio.workflows.sample_files import SampleFiles
 
-__all__ = ["LARGEST_SHARE", "bytes_in_memory", "store_for_fit"]
+__all__ = ["LARGEST_SHARE", "bytes_in_memory", "require_apart", "store_for_fit"]
 
 LARGEST_SHARE = 0.5
 """Of the memory that is available; samples that would need more are converted to a store."""
@@ -34,6 +38,27 @@ def bytes_in_memory(n_events: int, n_features: int, n_members: int = 1) -> int:
     return n_events * (4 * _COPIES * n_features + _BYTES_OF_EVENT + _BYTES_OF_MEMBER * n_members)
 
 
+def require_apart(cache: str | os.PathLike[str], *outputs: Path) -> None:
+    """Raise where a store would stand in the place of an output, or one of them within the other.
+
+    Example:
+        >>> require_apart("fits/events", Path("fits/model"))
+        >>> require_apart("fits", Path("fits/model"))
+        Traceback (most recent call last):
+        ...
+        quasiratio.errors.InvalidInputError: Got the cache 'fits' and the output 'fits/model', one within the other; expected ...
+    """
+    place = require_output_name(cache, "directory for the store", option="cache").resolve()
+    for output in outputs:
+        other = output.resolve()
+        if place in (other, *other.parents) or other in place.parents:
+            msg = (
+                f"Got the cache {os.fspath(cache)!r} and the output {str(output)!r}, one within the other; expected two "
+                "directories that have nothing of each other."
+            )
+            raise InvalidInputError(msg, advice="Choose another with `cache`.")
+
+
 @contextmanager
 def store_for_fit(
     cache: str | os.PathLike[str] | None,
@@ -43,6 +68,7 @@ def store_for_fit(
     features: Sequence[Feature],
     *,
     beside: Path,
+    ranks: Ranks,
     say: Callable[[str], None],
     quiet: bool,
 ) -> Iterator[EventStore | None]:
@@ -56,11 +82,12 @@ def store_for_fit(
         tables: Their tables.
         features: The features.
         beside: Where a store that is removed again may be.
+        ranks: The processes that will read it; the first one makes it.
         say: Called with lines for people.
         quiet: Show no progress of the conversion.
     """
 
-    def converted(path: str | os.PathLike[str]) -> EventStore:
+    def converted(path: str | os.PathLike[str]) -> Path:
         reference, target = files
         return create_store(
             path,
@@ -72,24 +99,51 @@ def store_for_fit(
             selection=reference.selection,
             say=say,
             quiet=quiet,
-        )
+        ).path
 
     if cache is not None:
         require_streaming(estimator, "the cache")
-        yield converted(cache)
+        yield _opened(ranks.once(partial(converted, cache)), ranks)
         return
+    hosts = ranks.gathered(socket.gethostname())
     n_events = sum(table.n_events for table in tables)
     needed = bytes_in_memory(n_events, len(features), getattr(estimator, "n_members", 1))
+    here = _shortage(n_events, needed * hosts.count(hosts[ranks.rank]) // ranks.size)
+    shortage = next(filter(None, ranks.gathered(here)), "")
+    if not shortage:
+        yield None
+    elif not getattr(estimator, "trains_from_store", False):
+        say(f"{shortage}, and {type(estimator).__name__} cannot train from disk")
+        yield None
+    elif len(set(hosts)) > 1:
+        say(f"{shortage} on one of the machines; a cache on a disk that all of them see needs less")
+        yield None
+    else:
+        say(f"{shortage}: they are trained from a store on disk, which is removed afterwards")
+        with ExitStack() as stack:
+            path = ranks.once(lambda: converted(stack.enter_context(_scratch(beside)) / "store"))
+            yield _opened(path, ranks)
+
+
+def _shortage(n_events: int, needed: int) -> str:
+    """Return a sentence where events would need too much of the memory that is available here, else nothing."""
     available = available_memory()
     if available is None or needed <= LARGEST_SHARE * available:
-        yield None
-        return
-    text = f"{n_events} events would need about {needed / 1e9:.3g} GB of the {available / 1e9:.3g} GB that are available"
-    if not getattr(estimator, "trains_from_store", False):
-        say(f"{text}, and {type(estimator).__name__} cannot train from disk")
-        yield None
-        return
-    say(f"{text}: they are trained from a store on disk, which is removed afterwards")
+        return ""
+    return f"{n_events} events would need about {needed / 1e9:.3g} GB of the {available / 1e9:.3g} GB that are available"
+
+
+@contextmanager
+def _scratch(beside: Path) -> Iterator[Path]:
     create_output_directory(beside)
     with scratch_directory(beside) as directory:
-        yield converted(directory / "store")
+        yield directory
+
+
+def _opened(path: Path, ranks: Ranks) -> EventStore:
+    """Open the store that the first process has made, in all of them."""
+    with ranks.agreed():
+        if not ranks.is_first and not path.is_dir():
+            msg = f"Got the store {str(path)!r}, which process {ranks.rank} does not see; expected a directory on a disk that all share."
+            raise InvalidInputError(msg, advice="Choose another with `cache`.")
+        return EventStore(path)

@@ -41,7 +41,7 @@ def _opened_root(path: FilePath) -> Any:  # noqa: ANN401 - uproot has no types
     """Return the open file, a context manager; errors are for `reading` to translate."""
     uproot = require_extra("uproot", extra="root", purpose="to read a ROOT file")
     require_extra("awkward", extra="root", purpose="to read a ROOT file")
-    with path.open("rb") as file:
+    with path.open("rb") if isinstance(path, Path) else path.open("rb", ahead=_HEADER_BYTES) as file:
         begin = file.read(_HEADER_BYTES)
     if begin[:4] != b"root":
         msg = (
@@ -267,8 +267,9 @@ class RootNtuple:
 
 
 def _describe_ntuple(path: FilePath, name: str, ntuple: Any) -> RootNtuple:  # noqa: ANN401 - uproot has no types
-    """Describe the fields by the types of an array without events."""
-    empty = ntuple.arrays(entry_stop=0, library="ak")
+    """Describe the fields by the types of an array without events; none are read, which may be megabytes on a server."""
+    form, _ = ntuple.to_akform()
+    empty = form.length_zero_array()
     columns = {field: column_of(field, empty[field]) for field in empty.fields}
     return RootNtuple(path, name, int(ntuple.num_entries), columns)
 
