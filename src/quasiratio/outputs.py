@@ -90,13 +90,13 @@ def require_output_directory(path: Path, *, option: str = "output") -> None:
     """
     nearest = path
     try:
-        while not nearest.exists() and nearest != nearest.parent:
+        while not (nearest.exists() or nearest.is_symlink()) and nearest != nearest.parent:
             nearest = nearest.parent
     except OSError as error:
         raise _unwritable(path, error, option) from error
     if not nearest.is_dir():
         msg = (
-            f"Got the output directory {str(path)!r}, but {str(nearest)!r} is a file; "
+            f"Got the output directory {str(path)!r}, but {str(nearest)!r} is {_what_it_is(nearest)}; "
             "expected a directory, or a name that is free."
         )
         raise InvalidInputError(msg, advice=f"Choose another with `{option}`.")
@@ -105,6 +105,10 @@ def require_output_directory(path: Path, *, option: str = "output") -> None:
             pass
     except OSError as error:
         raise _unwritable(path, error, option) from error
+
+
+def _what_it_is(path: Path) -> str:
+    return "a file" if path.exists() else "a link that leads nowhere"
 
 
 def create_output_directory(path: Path, *, option: str = "output") -> Path:

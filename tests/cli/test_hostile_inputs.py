@@ -182,6 +182,8 @@ CASES = [
     # outputs
     Case("output below a file", [*FIT[:-1], "taken/new"], "'taken' is a file", text("taken", "mine")),
     Case("output nobody can write", [*FIT[:-1], "/proc/new"], "cannot be written"),
+    Case("output over a link to nowhere", [*FIT[:-1], "nowhere"], "'nowhere' is a link that leads nowhere",
+         lambda d, _: (d / "nowhere").symlink_to("missing")),
     Case("report below a file", [*EVALUATE[:-1], "taken/new"], "'taken' is a file", text("taken", "mine")),
     Case("output among other files", [*FIT[:-1], "thesis", "--force"], "something else than a model", thesis),
     Case("output that is a model", [*FIT[:-1], "model"], "--force"),

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 import typer
@@ -82,7 +83,7 @@ def broken_laws(case: Case, place: Path) -> list[str]:
     made = [name for name in after if name not in before]
     asked = [value for option, value in pairwise(case.arguments) if option == "-o"]
     asked += [one.removeprefix("--cache=") for one in case.arguments if one.startswith("--cache=")]
-    names = ("out", *(re.split(r"[/:]", value)[0] for value in asked if value.strip("/:")))
+    names = ("out", *(re.split(r"[/:]", value)[0] or value for value in asked if value.strip("/")))
     if changed:
         broken.append(f"changed {changed}")
     if code != 0 and made:
@@ -118,7 +119,8 @@ def test_no_other_cheap_case_breaks_a_law(place: Path, monkeypatch: pytest.Monke
 @pytest.mark.slow  # each of them trains or generates; all of them would take an hour
 def test_no_costly_case_of_a_sample_breaks_a_law(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
-    cases = [case for case in CASES if not case.is_cheap][::COSTLY_PART]
+    # By name, so that a new option does not choose others.
+    cases = [case for case in CASES if not case.is_cheap and crc32(case.name.encode()) % COSTLY_PART == 0]
     assert len(cases) > 50
     assert not {case.name: found for case in cases if (found := broken_laws(case, place))}
 
