@@ -192,7 +192,8 @@ class SignedMixtureRatio(SingleModelRatio):
         coefficients = _coefficients(fit.member_weights, fit.tensor(fit.train_events.labels))
         model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients, floors)
         model = model.to(fit.device)
-        return Trained(model, *fit.train(model.network, RatioObjective(Bce()), training, validation))
+        objective = RatioObjective(Bce())
+        return Trained(model, *fit.train(model.network, objective, training, validation, classifiers=model))
 
 
 def _coefficients(weights: Tensor, labels: Tensor) -> Tensor:
