@@ -14,7 +14,6 @@ from quasiratio.distributions import LatentExponentialCase, signed_gaussian_case
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
-from quasiratio.training import TrainingHistory
 from quasiratio.training.standard import (
     mined_settings,
     single_function_length,
@@ -51,7 +50,7 @@ def risks_of(risks: dict[tuple[float, float], float], standard: Fit) -> Any:
             round(settings.weight_decay / standard.settings.weight_decay, 1),
         )
         losses = risks.get(key, 2.0) + 0.1 * noise * (1.0 + settings.n_passes / 100.0)
-        return Trained(None, TrainingHistory(stage="known"), losses)  # type: ignore[arg-type]
+        return Trained(None, None, losses)  # type: ignore[arg-type]
 
     return train_once
 
@@ -111,7 +110,7 @@ def test_a_large_sample_is_trained_boldly_where_validation_clearly_prefers_it(fi
     def train_once(other: Fit) -> Trained:
         is_bold = other.settings.learning_rate > standard.settings.learning_rate
         losses = risk + 0.1 * noise.flip(0) if is_bold else 1.0 + 0.1 * noise
-        return Trained(None, TrainingHistory(stage="known"), losses)  # type: ignore[arg-type]
+        return Trained(None, None, losses)  # type: ignore[arg-type]
 
     best, report = best_of_trials(standard, train_once)
     first, bold = report.trials
@@ -254,7 +253,7 @@ def test_members_of_an_ensemble_have_a_third_of_the_decay(given: dict[str, Any],
         def train_model(self, fit: Fit, floors: Any) -> Any:
             def train_once(one: Fit) -> Trained:
                 trained.append((one.n_members, one.settings.weight_decay / fit.settings.weight_decay))
-                return Trained(None, TrainingHistory(stage="known"), torch.zeros(100))  # type: ignore[arg-type]
+                return Trained(None, None, torch.zeros(100))  # type: ignore[arg-type]
 
             for prepared in (fit, fit.with_settings(fit.settings)):
                 _, report = best_of_trials(prepared, train_once)

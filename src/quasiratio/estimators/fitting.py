@@ -32,7 +32,6 @@ from quasiratio.training import (
     normalized_per_group,
     projected_line,
     train,
-    with_solved_last_layer,
 )
 from quasiratio.wording import shortened
 
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from quasiratio.estimators.training_data import LabelledEvents
-    from quasiratio.ratios import RatioModel
     from quasiratio.training.objectives import Objective
 
 __all__ = [
@@ -319,19 +317,8 @@ class Fit:
         *,
         settings: TrainingSettings | None = None,
         keep_initial: bool = False,
-        classifiers: RatioModel | None = None,
     ) -> TrainedNetworks:
         """Train `model` on one pool, or on several side by side, to its best validated state.
-
-        Args:
-            model: Maps scaled features to outputs.
-            objective: What is minimised.
-            training: The training events of the pools.
-            validation: Their validation events.
-            settings: Other settings than those of the fit.
-            keep_initial: Whether the state before training counts.
-            classifiers: The model whose networks are trained, where they are classifiers of absolute weights: the settings
-                may ask for their last layer to be solved.
 
         Raises:
             InvalidInputError: Several processes are to train on events that this one has.
@@ -349,7 +336,7 @@ class Fit:
         ):
             if self.stored is not None and self.say is not None:
                 self.say(projected_line(model, objective, training, held_out, settings, self.device, ranks))
-            trained = train(
+            return train(
                 model,
                 objective,
                 batches,
@@ -358,12 +345,6 @@ class Fit:
                 keep_initial=keep_initial,
                 progress=progress,
                 ranks=ranks,
-            )
-            if classifiers is None or not settings.solves_last_layer or self.stored is not None:
-                return trained
-            pools = cast("Sequence[Pool]", training)
-            return with_solved_last_layer(
-                trained, model, classifiers, objective, self.train_inputs, pools, held_out
             )
 
     def _validation_batch(self, pools: Sequence[Pool], max_events: int) -> Batch:

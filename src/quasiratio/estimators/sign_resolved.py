@@ -101,5 +101,4 @@ def train_sign_resolved(fit: Fit, floors: SignFloors = SignFloors()) -> Trained:
     shares = training.class_sums(len(present))
     network = fit.network(len(present), start=(shares / shares.sum()).log().to(fit.device))
     model = SignResolvedModel(fit.scaling, network, fit.n_members, present, floors).to(fit.device)
-    view, objective = OutputView(model), CrossEntropyObjective()
-    return Trained(model, *fit.train(view, objective, [training], [validation], classifiers=model))
+    return Trained(model, *fit.train(OutputView(model), CrossEntropyObjective(), [training], [validation]))

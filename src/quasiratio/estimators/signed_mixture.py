@@ -192,8 +192,7 @@ class SignedMixtureRatio(SingleModelRatio):
         coefficients = _coefficients(fit.member_weights, fit.tensor(fit.train_events.labels))
         model = SignedMixtureModel(fit.scaling, network, fit.n_members, pairs, coefficients, floors)
         model = model.to(fit.device)
-        objective = RatioObjective(Bce())
-        return Trained(model, *fit.train(model.network, objective, training, validation, classifiers=model))
+        return Trained(model, *fit.train(model.network, RatioObjective(Bce()), training, validation))
 
 
 def _coefficients(weights: Tensor, labels: Tensor) -> Tensor:

@@ -59,7 +59,6 @@ class TrialReportDocument(Document):
     batch_size: Count
     member_decay: Annotated[float, Field(ge=0)] = 1.0
     n_starts: Count = 1
-    solved: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -106,7 +105,6 @@ class TrialReport:
         batch_size: Events per step in all of them.
         member_decay: What the members of an ensemble have of the decay that was taken; one without an ensemble.
         n_starts: Networks from different starts that a network of the model is the mean of.
-        solved: Whether the last layer was solved (`training.last_layer`).
     """
 
     trials: tuple[Trial, ...]
@@ -114,7 +112,6 @@ class TrialReport:
     batch_size: int
     member_decay: float = 1.0
     n_starts: int = 1
-    solved: bool = False
 
     def __str__(self) -> str:
         taken = self.trials[self.chosen]
@@ -122,8 +119,6 @@ class TrialReport:
         length = f"{taken.n_passes:.3g} passes in batches of {self.batch_size}, weight decay {decay:.2g}"
         if taken.rate != 1:
             length += f", {taken.rate:.3g} times the standard rate"
-        if self.solved:
-            length += ", the last layer solved"
         if self.n_starts > 1:
             length += f", as the mean of {self.n_starts} starts"
         if len(self.trials) == 1:
@@ -147,7 +142,6 @@ class TrialReport:
             batch_size=self.batch_size,
             member_decay=self.member_decay,
             n_starts=self.n_starts,
-            solved=self.solved,
         )
 
     @classmethod
@@ -156,8 +150,7 @@ class TrialReport:
         if document is None:
             return None
         trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
-        rest = (document.member_decay, document.n_starts, document.solved)
-        return cls(trials, document.chosen, document.batch_size, *rest)
+        return cls(trials, document.chosen, document.batch_size, document.member_decay, document.n_starts)
 
 
 def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
@@ -173,8 +166,7 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
     if not fit.trials:
         trained = _trained_as_chosen(fit, fit.settings, train_once)
         alone = (_trial(fit.settings, trained, trained, fit),)
-        solved = trained.history.ends_solved
-        return trained, TrialReport(alone, 0, fit.settings.batch_size, member_decay, fit.n_starts, solved)
+        return trained, TrialReport(alone, 0, fit.settings.batch_size, member_decay, fit.n_starts)
     pilot = fit.alone()
     standard = best = train_once(pilot.with_settings(fit.settings))
     trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
@@ -193,10 +185,7 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
         trials.append(trial)
     if fit.n_members > 1 or fit.n_starts > 1:
         best = _trained_as_chosen(fit, chosen_settings, train_once)
-    solved = best.history.ends_solved
-    return best, TrialReport(
-        tuple(trials), chosen, fit.settings.batch_size, member_decay, fit.n_starts, solved
-    )
+    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay, fit.n_starts)
 
 
 def _trained_as_chosen(fit: Fit, settings: TrainingSettings, train_once: Callable[[Fit], Trained]) -> Trained:

@@ -122,22 +122,6 @@ class StackedMlp(nn.Module):
                 hidden = narrow_product(hidden, weight) + bias
         return hidden
 
-    def last_hidden(self, inputs: Tensor, number: int) -> Tensor:
-        """Return what the last layer of one network gets from `(n, n_inputs)` events, as `(n, width)`.
-
-        Example:
-            >>> mlp = StackedMlp(3, 2, (8,), 1, generator=torch.Generator().manual_seed(0))
-            >>> hidden = mlp.last_hidden(torch.ones(5, 2), 1)
-            >>> torch.allclose(hidden @ mlp.weights[-1][1] + mlp.biases[-1][1], mlp(torch.ones(5, 2))[1])
-            True
-        """
-        name = next(name for name, networks in self._shares if number < networks.stop)
-        hidden = inputs
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            linear = torch.addmm(bias[number], hidden, weight[number])
-            hidden = activate(linear[None], [(name, slice(0, 1))])[0]
-        return hidden
-
     def averaged(self, n_starts: int) -> StackedMlp:
         """Return fewer, wider networks whose outputs are the means over `n_starts` of these.
 

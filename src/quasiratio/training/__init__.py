@@ -5,7 +5,6 @@ from quasiratio.training.bootstrap import member_weights, normalized_per_group
 from quasiratio.training.checkpoints import resumable
 from quasiratio.training.event_source import TrainingSource
 from quasiratio.training.history import TrainingHistory
-from quasiratio.training.last_layer import with_solved_last_layer
 from quasiratio.training.objectives import CrossEntropyObjective, RatioObjective, TunedRatioObjective
 from quasiratio.training.projection import projected_line
 from quasiratio.training.ranks import Ranks, alone, joined_ranks
@@ -37,5 +36,4 @@ __all__ = [
     "projected_line",
     "resumable",
     "train",
-    "with_solved_last_layer",
 ]

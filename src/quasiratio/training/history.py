@@ -108,12 +108,6 @@ class TrainingHistory:
         reached = [0, *self.steps]
         return float(np.mean([reached[epoch + 1] for epoch in self.best_epoch])) / max(1, self.n_steps)
 
-    @property
-    def ends_solved(self) -> bool:
-        """Whether the kept states are those of a last step without a learning rate, which solved the last layer."""
-        is_solved = bool(self.learning_rate) and self.learning_rate[-1] == 0.0
-        return is_solved and bool((self.best_epoch == len(self) - 1).all())
-
     def validation_curves(self) -> npt.NDArray[np.float64]:
         """Validation losses as an array of shape `(n_epochs, n_networks)`."""
         return np.array(self.validation_loss, dtype=np.float64)

@@ -42,8 +42,6 @@ class TrainingSettings:
         max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
             always the same ones; with the constant schedule, which stops by it, all.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops, `"ignore"` leaves it to the patience.
-        solves_last_layer: Whether the training ends with solving the last layer (`training.last_layer`), where the
-            objective allows it and the events are in memory.
 
     Example:
         >>> TrainingSettings(n_passes=6).n_steps(n_events=4_000_000)
@@ -63,7 +61,6 @@ class TrainingSettings:
     member_decay: float = 1.0
     max_validation_events: int = 2**17
     on_divergence: Literal["warn", "raise", "ignore"] = "warn"
-    solves_last_layer: bool = False
 
     def n_validation_events(self, n_events: int) -> int:
         """Return how many of `n_events` validation events are used."""

@@ -195,9 +195,7 @@ def trial_settings(
     decay. In large batches the standard takes few steps, all of them small, which suits noisy signs and leaves steep functions
     unfinished: on gg -> hh, whose target changes its sign at an edge, the bold one had a far lower risk (632,000 events per
     class, split 100: by 0.008), on the signed jets with a million an error half as large again. Eight times the rate spoiled
-    the published toys, which four times improve. What noise so large a rate leaves, solving the last layer takes away
-    (`training.last_layer`): chi2/ndof of the mass above the hard process's went from 0.74, 0.66 and 1.59 to 0.23, 0.21 and 0.41
-    (full size, splits 100 to 102). Above five million events a second training would cost more than it may gain.
+    the published toys, which four times improve. Above five million events a second training would cost more than it may gain.
 
     Args:
         settings: The standard, or what was given in its place.
@@ -221,7 +219,6 @@ def trial_settings(
             settings,
             learning_rate=settings.learning_rate * (1.0 if fixed_rate else _BOLDNESS),
             weight_decay=settings.weight_decay / (1.0 if fixed_decay else _BOLDNESS),
-            solves_last_layer=not fixed_decay,
         )
         return [bold] if bold != settings and n_events <= _MOST_BOLD_TRIAL_EVENTS else []
     trials = (*_LONG_TRIALS, *_SHORT_TRIALS) if n_events <= _MOST_LONG_TRIAL_EVENTS else _SHORT_TRIALS
