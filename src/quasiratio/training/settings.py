@@ -42,6 +42,7 @@ class TrainingSettings:
         max_validation_events: With the cosine schedule, validation uses at most this many events per problem,
             always the same ones; with the constant schedule, which stops by it, all.
         on_divergence: `"warn"` keeps the best validated state, `"raise"` stops, `"ignore"` leaves it to the patience.
+        averaged_part: Part of the steps, the last ones, over which the cosine schedule averages the weights.
 
     Example:
         >>> TrainingSettings(n_passes=6).n_steps(n_events=4_000_000)
@@ -61,6 +62,7 @@ class TrainingSettings:
     member_decay: float = 1.0
     max_validation_events: int = 2**17
     on_divergence: Literal["warn", "raise", "ignore"] = "warn"
+    averaged_part: float = 0.5
 
     def n_validation_events(self, n_events: int) -> int:
         """Return how many of `n_events` validation events are used."""
@@ -99,8 +101,8 @@ class TrainingSettings:
         yield from itertools.repeat(self.batch_size, n_steps - n_small)
 
     def first_averaged_step(self, n_steps: int) -> int | None:
-        """Return the step from which weights are averaged: half-way, or never for the constant schedule."""
-        return None if self.schedule == "constant" else n_steps // 2
+        """Return the step from which weights are averaged, or never for the constant schedule."""
+        return None if self.schedule == "constant" else int((1.0 - self.averaged_part) * n_steps)
 
     def rate(self, step: int, n_steps: int) -> float:
         """Return the learning rate of a step counted from zero."""

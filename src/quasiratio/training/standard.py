@@ -42,6 +42,8 @@ _SHORT_TRIALS = ((1 / 3, 1.0), (1 / 3, 10.0))
 """Factors of the standard passes and of the standard decay."""
 _BOLDNESS, _MOST_BOLD_TRIAL_EVENTS = 4.0, 5_000_000
 """By how much the bold trial is faster and its decay weaker, so that a step pulls as much as one of the standard."""
+_BOLD_AVERAGED_PART = 0.15
+"""Steep functions are learned last, and the mean over half of the steps is late where they are."""
 _MINED_PASSES, _MINED_DECAY = 3.0, 1 / 3
 _MINED_TRIALS, _MINED_LONGER = ((1 / 3, 3.0), (1 / 3, 30.0)), (10 / 3, 0.0)
 _SINGLE_FUNCTION_EVENTS, _MOST_LENGTH = 17_000, 2.0
@@ -215,12 +217,16 @@ def trial_settings(
     if settings.schedule == "constant" or settings.max_steps is not None:
         return []
     if n_events > _MOST_TRIAL_EVENTS:
-        bold = replace(
-            settings,
-            learning_rate=settings.learning_rate * (1.0 if fixed_rate else _BOLDNESS),
-            weight_decay=settings.weight_decay / (1.0 if fixed_decay else _BOLDNESS),
-        )
-        return [bold] if bold != settings and n_events <= _MOST_BOLD_TRIAL_EVENTS else []
+        if n_events > _MOST_BOLD_TRIAL_EVENTS or (fixed_decay and fixed_rate):
+            return []
+        return [
+            replace(
+                settings,
+                learning_rate=settings.learning_rate * (1.0 if fixed_rate else _BOLDNESS),
+                weight_decay=settings.weight_decay / (1.0 if fixed_decay else _BOLDNESS),
+                averaged_part=_BOLD_AVERAGED_PART,
+            )
+        ]
     trials = (*_LONG_TRIALS, *_SHORT_TRIALS) if n_events <= _MOST_LONG_TRIAL_EVENTS else _SHORT_TRIALS
     return [
         replace(settings, n_passes=passes * settings.n_passes, weight_decay=decay * settings.weight_decay)
