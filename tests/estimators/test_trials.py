@@ -150,6 +150,7 @@ def test_what_was_given_is_not_tried_otherwise(fit: Fit) -> None:
     assert tried(fixed_rate=True) == [(1.0, 0.25)]
     assert tried(fixed_decay=True) == [(4.0, 1.0)]
     assert tried(fixed_rate=True, fixed_decay=True) == []
+    assert [one.averaged_part for one in trial_settings(settings, 1_000_000)] == [0.15]
     assert trial_settings(replace(settings, max_steps=100), 1_000_000) == []
     assert trial_settings(replace(settings, schedule="constant"), 1_000_000) == []
     assert trial_settings(settings, 5_000_001) == []

@@ -100,3 +100,4 @@ def test_what_was_wild_before_the_first_step_does_not_matter() -> None:
 def test_only_a_decaying_schedule_is_averaged_and_over_its_second_half() -> None:
     assert TrainingSettings(schedule="cosine").first_averaged_step(3000) == 1500
     assert TrainingSettings(schedule="constant").first_averaged_step(3000) is None
+    assert TrainingSettings(schedule="cosine", averaged_part=0.25).first_averaged_step(3000) == 2250

@@ -1,4 +1,4 @@
-"""Averaging the weights over the second half of a decaying schedule.
+"""Averaging the weights over the last part of a decaying schedule, as a rule its second half.
 
 The last iterate of stochastic gradient descent still carries the noise of the last batches, and slow
 directions keep what the noise left there while the rate was high. The mean of the iterates has far less of

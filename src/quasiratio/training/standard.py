@@ -197,7 +197,7 @@ def trial_settings(
     decay. In large batches the standard takes few steps, all of them small, which suits noisy signs and leaves steep functions
     unfinished: on gg -> hh, whose target changes its sign at an edge, the bold one had a far lower risk (632,000 events per
     class, split 100: by 0.008), on the signed jets with a million an error half as large again. Eight times the rate spoiled
-    the published toys, which four times improve. Above five million events a second training would cost more than it may gain.
+    the published toys, which four times improve. Its weights are averaged over the last steps only (see docs/decisions.md). Above five million events a second training would cost more than it may gain.
 
     Args:
         settings: The standard, or what was given in its place.
