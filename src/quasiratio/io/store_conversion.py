@@ -226,7 +226,7 @@ def _convert(
                     tally.add(features, weights)
                     buckets.add(features, weights, label)
                     if show is not None:
-                        show(n_before + reading.n_read, 2 * n_events)
+                        show((n_before + reading.n_read) // 2, n_events)  # read is half of it, shuffled the other
             except NeedsDouble as found:
                 raise _not_single(found.feature) from None
             reading.require_usable()
@@ -254,7 +254,7 @@ def _append_shuffled(
                 file.append(np.ascontiguousarray(rows[name]).reshape(-1).view(np.uint8).data)
             n_written += len(rows)
             if show is not None:
-                show(n_events + n_written, 2 * n_events)
+                show((n_events + n_written) // 2, n_events)
     finally:
         for file in files.values():
             file.close()
