@@ -226,7 +226,9 @@ def _convert(
                     tally.add(features, weights)
                     buckets.add(features, weights, label)
                     if show is not None:
-                        show((n_before + reading.n_read) // 2, n_events)  # read is half of it, shuffled the other
+                        show(
+                            (n_before + reading.n_read) // 2, n_events
+                        )  # read is half of it, shuffled the other
             except NeedsDouble as found:
                 raise _not_single(found.feature) from None
             reading.require_usable()
