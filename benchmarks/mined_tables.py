@@ -66,7 +66,16 @@ def mined_tables(table: Callable[[Iterable[str], Iterable[Iterable[str]]], str])
     if compared:
         parts.append(
             table(
-                ["problem", "events", "seeds", "rms(r − r*), mined", "mined, as given", "two samples"],
+                [
+                    "problem",
+                    "events",
+                    "seeds",
+                    "rms(r − r*), mined",
+                    "mined, as given",
+                    "two samples",
+                    "bulk: mined",
+                    "bulk: two samples",
+                ],
                 [
                     [
                         str(problem),
@@ -75,6 +84,8 @@ def mined_tables(table: Callable[[Iterable[str], Iterable[Iterable[str]]], str])
                         _spread(group, "rms_mined"),
                         _spread(group, "rms_mined_as_given"),
                         _spread(group, "rms_two_samples"),
+                        _spread(group, "bulk_mined"),
+                        _spread(group, "bulk_two_samples"),
                     ]
                     for (problem, n), group in sorted(
                         _groups(compared, "problem", "n_events").items(), key=lambda entry: entry[0]

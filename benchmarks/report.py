@@ -527,7 +527,9 @@ SECTIONS = {
             "that mined ones of 10,000 (0.073) stand against two of 15,000 (0.080) where a third of the events is asked; against two of "
             "30,000, six times the events, they lose by a tenth. `as given` is `normalize=False`, since these joint "
             "ratios are those of unit-normalised densities. `particle sizes`: the same at particle level without photons, for the linear "
-            "truncation; r* is the ratio of the hard process, which the muons then determine. `labels flipped` is what a classifier "
+            "truncation; r* is the ratio of the hard process, which the muons then determine. It reaches 28 at the threshold, and a "
+            "hundred of the 100,000 test events decide about its rms: `bulk` is that without the thousandth where the error is largest. "
+            "`labels flipped` is what a classifier "
             "learns where an event of negative weight gets the other label: not the ratio."
         ),
         lambda: mined_tables(_table),
