@@ -126,6 +126,58 @@ def test_a_large_sample_is_trained_boldly_where_validation_clearly_prefers_it(fi
     assert TrialReport.stored(TrialReportDocument(**report.document().model_dump())) == report
 
 
+@pytest.mark.parametrize(
+    ("difference", "is_mean"),
+    [(-0.001, True), (0.001, True), (0.2, False), (-0.5, False)],
+    ids=["hardly lower", "hardly higher", "worse", "better"],
+)
+def test_the_standard_and_the_bold_training_are_averaged_where_validation_cannot_tell_them_apart(
+    fit: Fit, difference: float, is_mean: bool
+) -> None:
+    standard = large(fit)
+    noise = torch.randn(1000, generator=torch.Generator().manual_seed(0))
+
+    def train_once(other: Fit) -> Trained:
+        is_bold = other.settings.learning_rate > standard.settings.learning_rate
+        losses = 1.0 + difference + 0.1 * noise.flip(0) if is_bold else 1.0 + 0.1 * noise
+        return Trained("bold" if is_bold else "standard", None, losses)  # type: ignore[arg-type]
+
+    def mean_of(first: Any, second: Any) -> Any:
+        return f"{first} and {second}"
+
+    best, report = best_of_trials(standard, train_once, mean_of)
+    kept: Any = best.model
+    assert kept == ("standard and bold" if is_mean else "bold" if difference < -0.4 else "standard")
+    assert report.is_mean == is_mean
+    assert ("averaged with a training of 4 times the rate" in str(report)) == is_mean
+    assert TrialReport.stored(TrialReportDocument(**report.document().model_dump())) == report
+    without, report = best_of_trials(standard, train_once)
+    assert (str(without.model) == "bold") == (difference < -0.4)
+    assert not report.is_mean
+
+
+def test_the_mean_of_two_models_is_one_of_their_log_probabilities() -> None:
+    """Of two fits of the same events, in one network twice as wide."""
+    reference, target = signed_gaussian_case("signed").samples(2000, np.random.default_rng(0))
+    settings: dict[str, Any] = {"max_steps": 30, "reference_density": "any", "target_density": "any"}
+    models = []
+    for rate in (0.01, 0.03):
+        fitted = qr.SignResolvedRatio(learning_rate=rate, **settings, **QUICK)
+        models.append(fitted.fit_samples(reference, target).model_)
+    mean = models[0].mean_with(models[1])
+    assert mean.n_members == 1
+    assert mean.network.width == 2 * models[0].network.width
+    inputs = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    wanted = torch.stack([torch.log_softmax(model.outputs(inputs), dim=-1) for model in models]).mean(dim=0)
+    torch.testing.assert_close(
+        torch.log_softmax(mean.outputs(inputs), dim=-1),
+        torch.log_softmax(wanted, dim=-1),
+        atol=1e-5,
+        rtol=1e-5,
+    )
+    assert not torch.allclose(models[0].outputs(inputs), models[1].outputs(inputs), atol=1e-2)
+
+
 def test_models_that_know_no_rates_were_trained_with_the_standard_one(fit: Fit) -> None:
     _, report = best_of_trials(large(fit), risks_of({(1.0, 1.0): 1.0}, fit))
     written = report.document().model_dump()

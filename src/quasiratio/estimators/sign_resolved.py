@@ -81,7 +81,9 @@ class SignResolvedRatio(SingleModelRatio):
     def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train the networks, and tune them if asked to."""
         tune, loss = checked_tune(self.tune, ("none", "all"), self.tune_loss)
-        (model, history, _), trials = best_of_trials(fit, partial(train_sign_resolved, floors=floors))
+        (model, history, _), trials = best_of_trials(
+            fit, partial(train_sign_resolved, floors=floors), SignResolvedModel.mean_with
+        )
         if tune == "none":
             return TrainedModel(model, (history,), trials)
         return TrainedModel(model, (history, tune_all(model, fit, loss)), trials)

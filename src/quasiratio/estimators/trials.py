@@ -3,7 +3,8 @@
 The standard of `training.standard` is the first; the others are taken only where validation prefers them by more than
 the standard error of the paired difference, because at small sizes the lowest of several risks is the lowest by chance. One
 with another rate, tried at large sizes, has to be better by five: it is there for what the standard leaves unfinished, which
-is far more than that, and a risk that is lower by little says nothing of the tails.
+is far more than that, and a risk that is lower by little says nothing of the tails. Where validation cannot tell the two, the
+softmax of `SignResolvedRatio` is the mean of both: it has less of the noise that a training leaves, and both are there anyway.
 An ensemble tries with one member, and trains all of them with what was chosen and a share of its decay: members average
 out part of what decay is there for, and the bias that it leaves is not in their spread. A single network of a small
 sample is trained from several starts with what was chosen, and is their mean (see `standard_starts`).
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -59,6 +60,7 @@ class TrialReportDocument(Document):
     batch_size: Count
     member_decay: Annotated[float, Field(ge=0)] = 1.0
     n_starts: Count = 1
+    is_mean: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -105,6 +107,7 @@ class TrialReport:
         batch_size: Events per step in all of them.
         member_decay: What the members of an ensemble have of the decay that was taken; one without an ensemble.
         n_starts: Networks from different starts that a network of the model is the mean of.
+        is_mean: Whether the model is the mean of the standard training and of the bold one.
     """
 
     trials: tuple[Trial, ...]
@@ -112,6 +115,7 @@ class TrialReport:
     batch_size: int
     member_decay: float = 1.0
     n_starts: int = 1
+    is_mean: bool = False
 
     def __str__(self) -> str:
         taken = self.trials[self.chosen]
@@ -123,6 +127,12 @@ class TrialReport:
             length += f", as the mean of {self.n_starts} starts"
         if len(self.trials) == 1:
             return f"Trained for {length}."
+        if self.is_mean:
+            bold = self.trials[-1]
+            return (
+                f"Trained for {length}, and averaged with a training of {bold.rate:.3g} times the rate and a weight decay of "
+                f"{bold.weight_decay:.2g}: their validation risks are the same within {bold.error:.2g}."
+            )
         if self.chosen == 0:
             error = "its error" if all(trial.rate == 1 for trial in self.trials) else "five times its error"
             return (
@@ -142,6 +152,7 @@ class TrialReport:
             batch_size=self.batch_size,
             member_decay=self.member_decay,
             n_starts=self.n_starts,
+            is_mean=self.is_mean,
         )
 
     @classmethod
@@ -150,10 +161,13 @@ class TrialReport:
         if document is None:
             return None
         trials = tuple(Trial(**measured_numbers(trial)) for trial in document.trials)
-        return cls(trials, document.chosen, document.batch_size, document.member_decay, document.n_starts)
+        others = document.model_dump(include={"chosen", "batch_size", "member_decay", "n_starts", "is_mean"})
+        return cls(trials, **others)
 
 
-def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trained, TrialReport]:
+def best_of_trials(
+    fit: Fit, train_once: Callable[[Fit], Trained], mean_of: Callable[[Any, Any], RatioModel] | None = None
+) -> tuple[Trained, TrialReport]:
     """Train with the standard settings and with the trials, and return the best.
 
     What is longer than the standard is not tried where something shorter was better.
@@ -161,6 +175,7 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
     Args:
         fit: The events, the standard settings and the trials.
         train_once: Trains once with the settings of the fit that it is given.
+        mean_of: The mean of two models, to be taken of the standard and the bold one where neither is better.
     """
     member_decay = fit.settings.member_decay if fit.n_members > 1 else 1.0
     if not fit.trials:
@@ -170,6 +185,7 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
     pilot = fit.alone()
     standard = best = train_once(pilot.with_settings(fit.settings))
     trials, chosen, chosen_settings = [_trial(fit.settings, standard, standard, fit)], 0, fit.settings
+    equal: Trained | None = None
     for settings in fit.trials:
         if settings.n_passes > fit.settings.n_passes > chosen_settings.n_passes:
             continue
@@ -182,10 +198,17 @@ def best_of_trials(fit: Fit, train_once: Callable[[Fit], Trained]) -> tuple[Trai
         is_better = trial.difference < -n_errors * trial.error
         if is_better and trial.risk < trials[chosen].risk:
             best, chosen, chosen_settings = trained, len(trials), settings
+        elif trial.rate != 1 and trial.difference < _PREFERRED_ERRORS * trial.error:
+            equal = trained
         trials.append(trial)
+    is_mean = False
     if fit.n_members > 1 or fit.n_starts > 1:
         best = _trained_as_chosen(fit, chosen_settings, train_once)
-    return best, TrialReport(tuple(trials), chosen, fit.settings.batch_size, member_decay, fit.n_starts)
+    elif equal is not None and mean_of is not None:
+        best, is_mean = best._replace(model=mean_of(best.model, equal.model)), True
+    return best, TrialReport(
+        tuple(trials), chosen, fit.settings.batch_size, member_decay, fit.n_starts, is_mean
+    )
 
 
 def _trained_as_chosen(fit: Fit, settings: TrainingSettings, train_once: Callable[[Fit], Trained]) -> Trained:

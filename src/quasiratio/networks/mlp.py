@@ -122,6 +122,26 @@ class StackedMlp(nn.Module):
                 hidden = narrow_product(hidden, weight) + bias
         return hidden
 
+    @classmethod
+    def side_by_side(cls, stacks: Sequence[StackedMlp]) -> StackedMlp:
+        """Return the networks of several stacks of one shape in one, those of the first in front.
+
+        Example:
+            >>> one, other = (StackedMlp(1, 2, (8,), 1) for _ in range(2))
+            >>> x = torch.ones(5, 2)
+            >>> torch.allclose(StackedMlp.side_by_side([one, other])(x), torch.cat([one(x), other(x)]))
+            True
+        """
+        first = stacks[0]
+        n_inputs, *widths = [first.weights[0].shape[1], *(weight.shape[2] for weight in first.weights)]
+        n_networks = sum(stack.n_networks for stack in stacks)
+        joined = cls(n_networks, n_inputs, widths[:-1], widths[-1], activation=first.activation)
+        joined = joined.to(first.weights[0].device)
+        with torch.no_grad():
+            for all_of_them, *parts in zip(*(one.parameters() for one in (joined, *stacks)), strict=True):
+                all_of_them.copy_(torch.cat(parts))
+        return joined
+
     def averaged(self, n_starts: int) -> StackedMlp:
         """Return fewer, wider networks whose outputs are the means over `n_starts` of these.
 

@@ -10,6 +10,7 @@ density is known to be positive its sign odds are capped (see `sign_odds`).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -19,6 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from quasiratio.model_files.document import refuse_if
+from quasiratio.networks.mlp import StackedMlp
 from quasiratio.ratios.ratio_model import RatioModel, RatioModelDocument, RatioValues, StoredModel
 from quasiratio.ratios.sign_odds import (
     FloorsDocument,
@@ -31,7 +33,7 @@ from quasiratio.ratios.sign_partition import POSSIBLE_SIGNS, SignClass
 
 if TYPE_CHECKING:
     from quasiratio.model_files.onnx_graph import OnnxGraph
-    from quasiratio.networks import FeatureScaling, StackedMlp
+    from quasiratio.networks import FeatureScaling
 
 __all__ = ["ResolvedModelDocument", "SignResolvedModel", "signed_ratio"]
 
@@ -135,6 +137,15 @@ class SignResolvedModel(RatioModel):
             squares[part.label] = squares[part.label] + errors[..., index]
         (reference, target), (of_reference, of_target) = sums, squares
         return (of_target + (target / reference).square() * of_reference).sqrt() / reference.abs()
+
+    def mean_with(self, other: Self) -> Self:
+        """Return a model of one member, whose network is the mean of this one's and of that of another of its shape.
+
+        Means are of the log-probabilities, as in `average`.
+        """
+        both = copy.deepcopy(self)
+        both.network, both.n_members = StackedMlp.side_by_side([self.network, other.network]), 2
+        return both.averaged()
 
     def average(self, outputs: Tensor) -> Tensor:
         """Average the log-probabilities, in which cross-entropy is convex."""
