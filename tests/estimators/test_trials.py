@@ -320,3 +320,10 @@ def test_members_of_an_ensemble_have_a_third_of_the_decay(given: dict[str, Any],
     of_all = [decay for n_members, decay in trained if n_members == 2]
     assert of_all == pytest.approx([share, share])
     assert trained[0] == (1, 1.0)
+
+
+@pytest.mark.parametrize(("n_events", "share"), [(400_000, 1.0), (400_001, 0.25)])
+def test_direct_losses_have_less_decay_in_large_samples(n_events: int, share: float) -> None:
+    standard = qr.SignResolvedRatio().default_decay(n_events, 0.5)
+    assert standard == standard_weight_decay(0.5 * n_events)
+    assert qr.DirectRatio(loss="revert").default_decay(n_events, 0.5) == pytest.approx(share * standard)

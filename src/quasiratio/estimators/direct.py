@@ -22,6 +22,7 @@ from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import DirectModel, RatioModel, SignFloors
 from quasiratio.registry import ESTIMATORS
 from quasiratio.training import RatioObjective
+from quasiratio.training.standard import direct_decay
 
 __all__ = ["DirectRatio"]
 
@@ -69,6 +70,10 @@ class DirectRatio(SingleModelRatio):
     def take_from_model(self, model: Any) -> None:  # noqa: ANN401
         """Set the loss in use."""
         self.loss_ = model.loss
+
+    def default_decay(self, n_events: int, effective_share: float) -> float:
+        """Return the standard decay, and less of it for large samples, whose signed gradients it would outweigh."""
+        return direct_decay(n_events) * super().default_decay(n_events, effective_share)
 
     def train_model(self, fit: Fit, floors: SignFloors) -> TrainedModel:
         """Train the networks with the loss."""

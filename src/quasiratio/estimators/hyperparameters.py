@@ -272,7 +272,7 @@ class NetworkEstimator(PersistentEstimator):
                 raise InvalidInputError(msg)
         weight_decay = self.weight_decay
         if weight_decay is None:
-            weight_decay = standard_weight_decay(effective_share * n_events, noisy=self.has_noisy_labels)
+            weight_decay = self.default_decay(n_events, effective_share)
             if self.schedule == "constant":  # the published schedule has none
                 weight_decay = 0.0
         return TrainingSettings(
@@ -287,6 +287,10 @@ class NetworkEstimator(PersistentEstimator):
             member_decay=STANDARD_MEMBER_DECAY if self.weight_decay is None else 1.0,
             on_divergence=self.on_divergence,
         )
+
+    def default_decay(self, n_events: int, effective_share: float) -> float:
+        """Return the weight decay where none is given, by the number of events and what of it their |w| leave."""
+        return standard_weight_decay(effective_share * n_events, noisy=self.has_noisy_labels)
 
     def periodic_columns(self, features: FeatureMatrix) -> list[int]:
         """Return the columns that are angles, in order: those that are recognised, and those that are declared."""
