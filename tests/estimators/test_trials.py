@@ -160,7 +160,7 @@ def test_the_mean_of_two_models_is_one_of_their_log_probabilities() -> None:
     """Of two fits of the same events, in one network twice as wide."""
     reference, target = signed_gaussian_case("signed").samples(2000, np.random.default_rng(0))
     settings: dict[str, Any] = {"max_steps": 30, "reference_density": "any", "target_density": "any"}
-    models = []
+    models: list[Any] = []
     for rate in (0.01, 0.03):
         fitted = qr.SignResolvedRatio(learning_rate=rate, **settings, **QUICK)
         models.append(fitted.fit_samples(reference, target).model_)
