@@ -28,6 +28,8 @@ from benchmarks.paper_contents import (
     TRIED,
 )
 from benchmarks.results import EPOCH_SIZE, read_rows
+from benchmarks.validation_size import same_points
+from quasiratio.metrics import linear_fit
 from quasiratio.progress import duration_text
 from quasiratio.studies.output.published_tables import (
     GG_HH,
@@ -169,6 +171,7 @@ def page_text() -> str:
         _gg_hh_results(),
         "## Numbers of the text",
         _text_numbers(),
+        _validation_size(),
         "## Figures",
         (
             "In the order of the paper. The line under a figure says which run drew it: those of `quick` have a tenth of the "
@@ -357,6 +360,49 @@ def _text_numbers() -> str:
         rows.append([f"`{study}`", name, shown, *rest, " ".join(filter(None, (note, said)))])
     return _table(
         ["study", "number", "published", "ours, its settings", "ours, our settings", "remark"], rows
+    )
+
+
+def _validation_size() -> str:
+    """Return what becomes of `weight-variance` with the paper's number of validation events (`benchmarks/validation_size.py`)."""
+    lines = {
+        (model, value): [
+            linear_fit(*([row[name] for row in rows if row["model"] == model] for name in ("sigma_w", value)))
+            for rows in same_points()
+        ]
+        for model, value in (
+            ("mlp", "area"), ("mlp", "area_to_last_epoch"), ("mlp", "entropy"), ("rosmm_r", "entropy"),
+        )
+    }  # fmt: skip
+    n_points = {model: fits[0].n_points for (model, _), fits in lines.items()}
+    rows = [
+        [
+            f"VLRC AUC{reading} / R",
+            *(f"{_short(line.correlation)} ± {_short(line.correlation_error)}" for line in lines["mlp", value]),
+        ]
+        for reading, value in (("", "area"), (" to the last epoch", "area_to_last_epoch"))
+    ]
+    for model in n_points:
+        slopes = (f"{_short(line.slope)} ± {_short(line.slope_error)}" for line in lines[model, "entropy"])
+        rows.append([f"D_S2 / {METHOD_LABELS[model]} / slope", *slopes])
+    quotients = (
+        f"{_short(mlp.ratio_to(mixture)[0])} ({_short(low)} to {_short(high)})"
+        for mlp, mixture in zip(*(lines[model, "entropy"] for model in n_points), strict=True)
+        for low, high in [mlp.ratio_interval(mixture)]
+    )
+    rows.append(["slope ratio MLP / RoSMM_r (Fieller, 68%)", *quotients])
+    return (
+        "### What the number of validation events does
+
+`weight-variance` validates with 131,072 events per class "
+        "(65,536 for RoSMM_r), the paper with 1,200,000. With weights as wide as these the validation loss is noisy, so is the area under its curve, and the state "
+        f"with the lowest loss is then not the best one. Some of the points ({n_points['mlp']} of the MLP, {n_points['rosmm_r']} of "
+        "RoSMM_r) were trained again on the same events from the same start, with the paper's validation "
+        "(`benchmarks/validation_size.py`). Lines are through points here, not through medians of twenty. The whole grid would "
+        "take about twenty hours of a core.
+
+"
+        + _table(["at the same points, against sigma_w", "131,072 (65,536)", "1,200,000"], rows)
     )
 
 

@@ -64,9 +64,15 @@ def save_rows(directory: Path, file: Path) -> int:
     return len(lines)
 
 
+def rows_of_file(file: Path) -> tuple[dict[str, Any], list[list[Any]]]:
+    """Return the first line of a file, and its rows: key, task, seed, seconds, number of the source, values."""
+    first, *lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
+    return first, lines
+
+
 def load_rows(file: Path, directory: Path) -> int:
     """Add the rows of a file to the store of a directory, which is made where it is missing; return how many were added."""
-    first, *lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
+    first, lines = rows_of_file(file)
     study, settings, sources = (first[name] for name in _FIRST_LINE)
     directory.mkdir(parents=True, exist_ok=True)
     n_added = 0

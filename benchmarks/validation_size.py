@@ -4,7 +4,7 @@ The study validates with 131,072 events per class (65,536 for RoSMM_r), which is
 losses are the noisier the wider the weights are, and the area under a curve inherits that, as does the choice of the state that is
 kept. `python -m benchmarks.validation_size` trains forty points of the published grid again, on the same training events with the same
 signs and starts, and appends a row for each to `benchmarks/results/validation_size.json`; rows that are there are not computed
-again. `paper_page` sets them beside the study's own.
+again (one point takes a core-minute or two, nearly all of it validation). `paper_page` sets them beside the study's own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.results import append_row, read_rows
+from benchmarks.results import DIRECTORY, append_row, read_rows
+from benchmarks.study_rows import rows_of_file
 from quasiratio.studies.weight_variance import STUDY
 from quasiratio.studies.weight_variance.grid import GridPoint, grid_points
 from quasiratio.studies.weight_variance.training import compute
@@ -28,6 +29,18 @@ def chosen_points(n_eta: int = 4) -> list[GridPoint]:
     grid = grid_points(50, 20)
     sigmas = [0, 5, 11, 16, 22, 27, 33, 38, 44, 49]
     return [grid[20 * sigma + (2 + 5 * eta) % 20] for eta in range(n_eta) for sigma in sigmas]
+
+
+def same_points() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the study's own rows at the points that were trained again, and those of the paper's validation."""
+    again = read_rows(NAME)
+    _, lines = rows_of_file(DIRECTORY / "weight-variance-full.jsonl.gz")
+    own = {_place(values): values for *_, values in lines}
+    return [own[_place(row)] for row in again], again
+
+
+def _place(row: dict[str, Any]) -> tuple[str, float, float]:
+    return row["model"], round(row["sigma_w"], 9), round(row["eta"], 9)
 
 
 def arguments_of(model: str) -> dict[str, Any]:

@@ -45,13 +45,15 @@ def risk_grids(arguments: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
         fitted.fit_samples(*events.training, validation=events.validation)
     test, labels = stacked_samples(*events.test)
     sub_ratios, weights = fitted.predict_sub_ratios(test), np.array(test.weights)
+    with np.errstate(divide="ignore"):  # far from the target a sub-ratio can be zero, and then adds nothing
+        log_ratios = {pair: np.log(ratio) for pair, ratio in sub_ratios.items()}
     n_points = arguments["n_points"]
     lower, upper = arguments["c0"]
     c0 = np.linspace(lower, upper, n_points) if upper > lower else np.array([lower])
     lower, upper = arguments["c1"]
     c1 = np.linspace(lower, upper, n_points if len(c0) > 1 else 4 * n_points)
     for name, loss in _LOSSES.items():
-        risks = risk_grid({pair: np.log(r) for pair, r in sub_ratios.items()}, labels, weights, c0, c1, loss)
+        risks = risk_grid(log_ratios, labels, weights, c0, c1, loss)
         yield (
             name,
             {
