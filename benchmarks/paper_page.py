@@ -378,7 +378,10 @@ def _validation_size() -> str:
     rows = [
         [
             f"VLRC AUC{reading} / R",
-            *(f"{_short(line.correlation)} ± {_short(line.correlation_error)}" for line in lines["mlp", value]),
+            *(
+                f"{_short(line.correlation)} ± {_short(line.correlation_error)}"
+                for line in lines["mlp", value]
+            ),
         ]
         for reading, value in (("", "area"), (" to the last epoch", "area_to_last_epoch"))
     ]
@@ -392,16 +395,12 @@ def _validation_size() -> str:
     )
     rows.append(["slope ratio MLP / RoSMM_r (Fieller, 68%)", *quotients])
     return (
-        "### What the number of validation events does
-
-`weight-variance` validates with 131,072 events per class "
+        "### What the number of validation events does\n\n`weight-variance` validates with 131,072 events per class "
         "(65,536 for RoSMM_r), the paper with 1,200,000. With weights as wide as these the validation loss is noisy, so is the area under its curve, and the state "
         f"with the lowest loss is then not the best one. Some of the points ({n_points['mlp']} of the MLP, {n_points['rosmm_r']} of "
         "RoSMM_r) were trained again on the same events from the same start, with the paper's validation "
         "(`benchmarks/validation_size.py`). Lines are through points here, not through medians of twenty. The whole grid would "
-        "take about twenty hours of a core.
-
-"
+        "take about twenty hours of a core.\n\n"
         + _table(["at the same points, against sigma_w", "131,072 (65,536)", "1,200,000"], rows)
     )
 

@@ -67,7 +67,7 @@ def main() -> None:
             task = arguments_of(model) | {"points": [[point.sigma_w, point.eta] for point in group]}
             for row in compute(task):
                 append_row(NAME, {name: row.values[name] for name in _KEPT})
-                print(f"{row.key} epochs {row.values['epochs']} area {row.values['area']:.3f}", flush=True)
+                print(f"{row.key} epochs {row.values['epochs']} area {row.values['area']}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ import torch
 
 import quasiratio as qr
 from quasiratio.distributions import LatentExponentialCase, signed_gaussian_case
+from quasiratio.errors import QuasiratioWarning
 from quasiratio.estimators.fitting import Fit
 from quasiratio.estimators.training_data import LabelledEvents
 from quasiratio.estimators.trials import Trained, TrialReport, TrialReportDocument, best_of_trials
+from quasiratio.training import standard as standard_training
 from quasiratio.training.standard import (
     mined_settings,
     single_function_length,
@@ -327,3 +330,18 @@ def test_direct_losses_have_less_decay_in_large_samples(n_events: int, share: fl
     standard = qr.SignResolvedRatio().default_decay(n_events, 0.5)
     assert standard == standard_weight_decay(0.5 * n_events)
     assert qr.DirectRatio(loss="revert").default_decay(n_events, 0.5) == pytest.approx(share * standard)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_direct_loss_starts_from_no_reweighting_unless_the_sample_is_large(
+    is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bias of the output after one tiny step, for LSIF, whose raw output is the ratio."""
+    monkeypatch.setattr(standard_training, "_MOST_TRIAL_EVENTS", 0 if is_large else 400_000)
+    reference, target = signed_gaussian_case("signed").samples(1000, np.random.default_rng(0))
+    model = qr.DirectRatio(loss="lsif", max_steps=1, learning_rate=1e-6, normalize=False, **QUICK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuasiratioWarning)
+        model.fit_samples(reference, target)
+    bias = float(model.model_.network.biases[-1].detach())
+    assert bias == pytest.approx(0.0 if is_large else 1.0, abs=1e-4)

@@ -22,7 +22,7 @@ from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import DirectModel, RatioModel, SignFloors
 from quasiratio.registry import ESTIMATORS
 from quasiratio.training import RatioObjective
-from quasiratio.training.standard import direct_decay
+from quasiratio.training.standard import direct_decay, starts_from_one
 
 __all__ = ["DirectRatio"]
 
@@ -87,7 +87,7 @@ class DirectRatio(SingleModelRatio):
 
 
 def _train_direct(fit: Fit, loss: RatioLoss) -> Trained:
-    start = loss.link.raw(torch.ones(1))
+    start = loss.link.raw(torch.ones(1)) if starts_from_one(fit.n_training) else torch.zeros(1)
     model = DirectModel(fit.scaling, fit.network(1, start=start.to(fit.device)), fit.n_members, loss)
     training, validation = fit.signed_pools()
     return Trained(model, *fit.train(model.network, RatioObjective(loss), [training], [validation]))
