@@ -50,8 +50,10 @@ CAUSES = {
         for name, what in (
             (
                 "VLRC AUC against sigma_w / R",
-                "the scatter about the line falls by a third at the points that were trained again, which on the whole grid would "
-                "make R 0.967.",
+                (
+                    "the scatter about the line falls by a third at the points that were trained again, which on the whole grid would "
+                    "make R 0.967."
+                ),
             ),
             (
                 "VLRC AUC to the last epoch against sigma_w / R",

@@ -47,7 +47,7 @@ def arguments_of(model: str) -> dict[str, Any]:
     """What the study at full size passes on to a training, with the paper's validation."""
     settings = STUDY.presets["full"]
     task = next(task for task in STUDY.tasks(settings) if task.arguments["model"] == model)
-    return task.arguments | {"n_validation": N_VALIDATION, "n_validation_used": N_VALIDATION}
+    return {**task.arguments, "n_validation": N_VALIDATION, "n_validation_used": N_VALIDATION}
 
 
 def main() -> None:
