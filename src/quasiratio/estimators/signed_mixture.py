@@ -37,7 +37,7 @@ __all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
 _CHUNK = 2**15
 _TUNINGS = ("none", "coefficients", "all")
 _MAX_ITERATIONS = 50
-_IMPROVEMENT_ERRORS = 1.0
+_IMPROVEMENT_ERRORS = 2.0
 
 
 class MixtureParameters(RatioParameters):
@@ -253,7 +253,7 @@ def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> T
     """Minimise the risk over the coefficients by L-BFGS on all training events, sub-ratios frozen.
 
     Coefficients of a class without negative weights stay at one. A member keeps its coefficients unless the new ones are
-    better on validation data by more than a standard error of the paired difference (with the published schedule: unless
+    better on validation data by more than two standard errors of the paired difference (with the published schedule: unless
     they are better at all).
     """
     start = time.perf_counter()

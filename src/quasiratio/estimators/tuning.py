@@ -51,8 +51,8 @@ def tune_all(
 
     The networks are good already, and gradients with signed weights have several times the noise of those that trained
     them; a tenth of the rate (which stays with the published schedule) carried them away, and weight decay pulled them to
-    no reweighting. The state before tuning is kept unless a later one is better on validation data by more than a
-    standard error of the paired difference.
+    no reweighting. The state before tuning is kept unless a later one is better on validation data by more than two
+    standard errors of the paired difference.
 
     Args:
         model: The trained model, which is changed.

@@ -45,7 +45,7 @@ class TrainedNetworks(NamedTuple):
 
 
 _FINITE_CHECK_INTERVAL = 25
-_IMPROVEMENT_ERRORS = 1.0
+_IMPROVEMENT_ERRORS = 2.0
 _CACHED_ROWS, _MIN_PART = 2**13, 512
 """Rows of all networks together whose activations fit the processor's cache; gradients add up over parts."""
 
@@ -71,7 +71,7 @@ def train(
         settings: Schedule and stopping rule.
         keep_initial: Whether the state before training counts as a state to fall back on, as it does
             when a trained model is tuned: the validation loss then never gets worse, and with a decaying schedule
-            the trained model is given up only for one that is better by more than a standard error.
+            the trained model is given up only for one that is better by more than two standard errors.
         progress: Called after each epoch.
         ranks: Processes that train together, from the same initial model; this one alone when left out.
 
