@@ -20,7 +20,6 @@ from PIL import Image
 
 from benchmarks.paper_contents import (
     CAUSES,
-    CAUSES_OF_RUNS,
     CLOSED_FORM,
     FIGURES,
     OLDER_DEFAULTS,
@@ -130,10 +129,6 @@ def best_run(study: str, *, is_published: bool) -> Run | None:
 
 def cause(study: str, name: str, *, is_published: bool) -> str:
     """Return why a number differs from the printed one, as far as that is known."""
-    run = best_run(study, is_published=is_published)
-    of_run = [CAUSES_OF_RUNS.get((commit, name)) for commit in run.commits] if run else []
-    if not is_published and any(of_run):
-        return next(filter(None, of_run))
     whose = _whose(is_published=is_published)
     found = [
         begin for of, settings, begin in CAUSES if (of, settings) == (study, whose) and name.startswith(begin)
