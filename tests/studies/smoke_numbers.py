@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_info
 
 from quasiratio.provenance import Provenance
 from quasiratio.studies.engine.registry import study_by_name, study_names
@@ -80,6 +81,8 @@ def this_platform() -> dict[str, str]:
         "system": platform.system(),
         "torch": torch.__version__,
         "instructions": torch.backends.cpu.get_cpu_capability(),
+        # NumPy's own library, which takes a processor of one name for another on some machines.
+        "blas": ", ".join(sorted({str(one.get("architecture")) for one in threadpool_info()})),
     }
 
 
