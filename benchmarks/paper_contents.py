@@ -9,7 +9,7 @@ from quasiratio.studies.output.published_tables import GG_HH_OBSERVABLES
 OLDER_DEFAULTS = {
     "0d0ef671": (
         "MLP, REVERT and AutoRatio, of which REVERT is a part, as they were before direct losses of large samples had less decay and "
-        "started at zero"
+        "started at zero; RoSMM_r as it was when tuning had to win by one standard error"
     ),
 }
 """What to know of runs that are older than today's defaults, by the first digits of their commit."""

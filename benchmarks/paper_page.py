@@ -168,10 +168,7 @@ def page_text() -> str:
         _text_numbers(),
         _validation_size(),
         "## Figures",
-        (
-            "In the order of the paper. The line under a figure says which run drew it: those of `quick` have a tenth of the "
-            "events, and are to be drawn again when `full` has been run."
-        ),
+        ("In the order of the paper. The line under a figure says which run drew it."),
         *_figures(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -192,7 +189,9 @@ def _runs() -> str:
             notes = [] if run.has_published_size else [NOT_RUN]
             notes += list(dict.fromkeys(OLDER_DEFAULTS[one] for one in run.commits if one in OLDER_DEFAULTS))
             if is_published and not run.content["settings"].get("published_settings"):
-                notes.append("the same run: its settings are the paper's")
+                notes.append(
+                    "the same run: its settings are the paper's, but for [the validation events](#what-the-number-of-validation-events-does)"
+                )
             rows.append(
                 [
                     f"`{study}`", whose, f"`{run.size}`", str(run.content["settings"].get("seeds", 1)),
