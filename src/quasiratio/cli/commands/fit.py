@@ -341,5 +341,8 @@ def _training_lines(part: Any) -> list[str]:  # noqa: ANN401 - any ratio estimat
         if len(losses)
         else "of which none was better"
     )
-    trials = "" if getattr(part, "trials_", None) is None else f"{part.trials_} "
-    return [f"{trials}{part.history_.n_steps} steps, {told}."]
+    tried = getattr(part, "trials_", None)
+    if tried is not None and tried.is_mean:
+        risks = " and ".join(f"{tried.trials[index].risk:.5f}" for index in (0, -1))
+        told = f"validation losses {risks} of the two states that were averaged"
+    return [f"{'' if tried is None else f'{tried} '}{part.history_.n_steps} steps, {told}."]
