@@ -412,7 +412,7 @@ SECTIONS = {
             "them; RoSMM's hard swish and the small first batches were chosen on seeds "
             "10 to 12, the order of `AutoRatio`'s candidates on seed 10, and the two activations of an ensemble on seeds 10 "
             "to 15, which are not in the table (with SiLU alone `x8` had 1.44 on Nonnegative). `... in auto` are "
-            "`AutoRatio`'s own candidates, fits in default settings; most of what separates `auto` from the first of them is chance. The mean of the "
+            "`AutoRatio`'s own candidates: other random numbers on the same events. What separates them from the rows of the same method is chance, and so is most of what separates `auto` from `sign-resolved`. The mean of the "
             "squares is over signed weights, as at commit 5e654ae, and can fluctuate below zero where a fit has failed; such "
             "a seed is left out of the median."
         ),
