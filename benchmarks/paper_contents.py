@@ -51,19 +51,19 @@ CAUSES = {
             (
                 "VLRC AUC against sigma_w / R",
                 (
-                    "the scatter about the line falls by a third at the points that were trained again, which on the whole grid would "
-                    "make R 0.967."
+                    "the scatter about the line is a third smaller at the twenty points that were trained again; the same on the whole "
+                    "grid, which was not run, would make R 0.967."
                 ),
             ),
             (
                 "VLRC AUC to the last epoch against sigma_w / R",
-                "this reading has the smaller R, too: the printed one is of the other.",
+                "it is no larger, within its error, at the points that were trained again; that the printed one is of the other reading is our conjecture.",
             ),
             (
                 "slope ratio MLP / RoSMM_r",
                 (
-                    "the MLP's slope is 0.58 of what it is here, at the points that were trained again, and RoSMM_r's the same within "
-                    "its error, which on the whole grid would make the quotient 3.6."
+                    "the MLP's slope is 0.58 of ours at the points that were trained again, and RoSMM_r's the same within its error; the same "
+                    "on the whole grid, which was not run, would make the quotient 3.6. At these few points alone the quotient is too uncertain to tell."
                 ),
             ),
         )

@@ -168,7 +168,7 @@ def page_text() -> str:
         _text_numbers(),
         _validation_size(),
         "## Figures",
-        ("In the order of the paper. The line under a figure says which run drew it."),
+        "In the order of the paper. The line under a figure says which run drew it.",
         *_figures(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -393,7 +393,7 @@ def _validation_size() -> str:
         "(65,536 for RoSMM_r), the paper with 1,200,000. With weights as wide as these the validation loss is noisy, so is the area under its curve, and the state "
         f"with the lowest loss is then not the best one. Some of the points ({n_points['mlp']} of the MLP, {n_points['rosmm_r']} of "
         "RoSMM_r) were trained again on the same events from the same start, with the paper's validation "
-        "(`benchmarks/validation_size.py`). Lines are through points here, not through medians of twenty. The whole grid would "
+        "(`benchmarks/validation_size.py`). Lines are through points here, not through medians of twenty, and all points have fractions in the lower half. The whole grid would "
         "take about twenty hours of a core.\n\n"
         + _table(["at the same points, against sigma_w", "131,072 (65,536)", "1,200,000"], rows)
     )

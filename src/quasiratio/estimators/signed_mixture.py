@@ -30,14 +30,13 @@ from quasiratio.model_files.document import Document, Name
 from quasiratio.ratios import RatioModel, SignedMixtureModel, SignFloors, sign_classes
 from quasiratio.ratios.signed_mixture import SignPair, recombine, sign_pairs
 from quasiratio.training import Pool, RatioObjective, TrainingHistory, normalized_per_group
-from quasiratio.training.validation import standard_error
+from quasiratio.training.validation import IMPROVEMENT_ERRORS, standard_error
 
 __all__ = ["SignedMixtureRatio", "coefficient_risk", "tune_coefficients"]
 
 _CHUNK = 2**15
 _TUNINGS = ("none", "coefficients", "all")
 _MAX_ITERATIONS = 50
-_IMPROVEMENT_ERRORS = 2.0
 
 
 class MixtureParameters(RatioParameters):
@@ -276,7 +275,7 @@ def tune_coefficients(model: SignedMixtureModel, fit: Fit, loss: RatioLoss) -> T
         proposal = model.fixed_where_certain(tuned)
         before = losses(held_out_ratios, validation, initial)
         difference = losses(held_out_ratios, validation, proposal) - before
-        n_errors = 0.0 if fit.settings.schedule == "constant" else _IMPROVEMENT_ERRORS
+        n_errors = 0.0 if fit.settings.schedule == "constant" else IMPROVEMENT_ERRORS
         error = standard_error(difference)
         better = difference.mean(dim=1) < -n_errors * error
         model.coefficients.copy_(torch.where(better[:, None], proposal, initial).float())

@@ -131,7 +131,7 @@ class TrialReport:
             bold = self.trials[-1]
             return (
                 f"Trained for {length}, and averaged with a training of {bold.rate:.3g} times the rate and a weight decay of "
-                f"{bold.weight_decay:.2g}: its validation risk, higher by {bold.difference:.2g} ± {bold.error:.2g}, decides for neither."
+                f"{bold.weight_decay:.2g}: the difference of their validation risks, {bold.difference:.2g} ± {bold.error:.2g}, decides for neither."
             )
         if self.chosen == 0:
             error = "its error" if all(trial.rate == 1 for trial in self.trials) else "five times its error"

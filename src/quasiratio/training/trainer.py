@@ -26,7 +26,7 @@ from quasiratio.training.averaging import WeightAverage
 from quasiratio.training.checkpoints import Resumable, next_stage
 from quasiratio.training.history import TrainingHistory
 from quasiratio.training.ranks import Ranks
-from quasiratio.training.validation import BestStates, Verdict
+from quasiratio.training.validation import IMPROVEMENT_ERRORS, BestStates, Verdict
 
 if TYPE_CHECKING:
     from quasiratio.progress import ShowTraining
@@ -45,7 +45,6 @@ class TrainedNetworks(NamedTuple):
 
 
 _FINITE_CHECK_INTERVAL = 25
-_IMPROVEMENT_ERRORS = 2.0
 _CACHED_ROWS, _MIN_PART = 2**13, 512
 """Rows of all networks together whose activations fit the processor's cache; gradients add up over parts."""
 
@@ -91,7 +90,7 @@ def train(
         Verdict.of(model, objective, validation, ranks),
         keep_initial=keep_initial,
         prefer_latest=not keep_initial and settings.schedule != "constant",
-        improvement_errors=0.0 if settings.schedule == "constant" else _IMPROVEMENT_ERRORS,
+        improvement_errors=0.0 if settings.schedule == "constant" else IMPROVEMENT_ERRORS,
     )
     average = WeightAverage(parameters, first_step=settings.first_averaged_step(n_steps))
     n_diverged_epochs = torch.zeros_like(best.risk, dtype=torch.long)

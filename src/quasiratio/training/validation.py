@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from quasiratio.training.batches import Batch
     from quasiratio.training.objectives import Objective
 
-__all__ = ["BestStates", "Verdict", "standard_error"]
+__all__ = ["IMPROVEMENT_ERRORS", "BestStates", "Verdict", "standard_error"]
 
 _CHUNK_ROWS = 2**14
+IMPROVEMENT_ERRORS = 2.0
+"""Standard errors by which a tuned state has to be better than the one it began from."""
 _TIE_ERRORS = 2.0
 _TIE_FRACTION, _TIE_EVENTS = 5e-4, 1e4
 _KEPT = ("states", "lowest_losses", "kept_losses", "risk", "epoch", "lowest_epoch", "done")
